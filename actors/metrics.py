@@ -35,7 +35,7 @@ class LineMetrics:
     A method stands here only where one call updates several metrics.
     """
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics) -> None:  # noqa: PLR0915  a table, no steps
         self.damaged = metrics.gauge(
             "callboard_store_damaged",
             "1 from when the database is found to be damaged, else 0.",
@@ -65,6 +65,11 @@ class LineMetrics:
         self.turns_waiting = metrics.gauge(
             "callboard_turns_waiting",
             "Turns that wait for others of their model to end, by model.",
+            ("model",),
+        )
+        self.turns_running = metrics.gauge(
+            "callboard_turns_running",
+            "Turns that are under way, by model.",
             ("model",),
         )
         self.paces = metrics.counter(
@@ -108,10 +113,11 @@ class LineMetrics:
             ("account", "model", "outcome"),
         )
         self._cool_downs = metrics.gauge(
-            "callboard_cool_downs", "Models on an account that are left alone now."
+            "callboard_models_cooling_down",
+            "Models on an account that are left alone now.",
         )
         self._accounts_out = metrics.gauge(
-            "callboard_accounts_out",
+            "callboard_accounts_refused",
             "Accounts that did not take their key when they were asked last.",
         )
         self.fallbacks = metrics.counter(
@@ -120,7 +126,7 @@ class LineMetrics:
             ("model", "instead"),
         )
         self.budgets = metrics.counter(
-            "callboard_budget",
+            "callboard_budget_actions",
             "What budgets did: soft, downgrade, held, stop; unread: a row is damaged.",
             ("action",),
         )
@@ -180,8 +186,8 @@ class LineMetrics:
             ("agent", "way", "outcome"),
         )
         self.marks = metrics.counter(
-            "callboard_marks",
-            "Marks in the text of an agent, by family, and what became of them.",
+            "callboard_directives",
+            "Directives in an agent's text, by family, and what became of them.",
             ("agent", "family", "outcome"),
         )
         self.hirings = metrics.counter(

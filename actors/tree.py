@@ -134,11 +134,8 @@ def tree(company: Company) -> Supervisor:
         )
 
     def limiter() -> Limiter:
-        most, waiting = (
-            lambda: services.limits.max_in_flight,
-            services.metrics.turns_waiting,
-        )
-        return Limiter(most, waiting)
+        shown = services.metrics.turns_waiting, services.metrics.turns_running
+        return Limiter(lambda: services.limits.max_in_flight, *shown)
 
     hooks = ChildSpec(name="hooks", start=lambda: _hooks(company), shutdown=15.0)
     children = (

@@ -357,7 +357,9 @@ class Connector(Actor):
         knowing.introduce(self, services, inbound)
         note_owner(self, services, inbound)
         seconds = services.clock.monotonic() - accepting.began_at
-        services.metrics.stages.observe(seconds, "accept")
+        services.metrics.stages.observe(
+            seconds, "accept", example=inbound.correlation_id
+        )
         services.metrics.messages.add(1, self._name, "accepted")
         is_hooked = bool(services.hooks.receiving(inbound))
         LOG.info(

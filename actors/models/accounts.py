@@ -12,6 +12,7 @@ from actors import names
 from actors.models.budget import Amount, Budget, SoftLimitReached, Spender, refusal
 from actors.models.catalogue import NO_PRICES, Catalogue
 from actors.models.messages import (
+    BudgetsLeft,
     CallEnded,
     CallLater,
     CancelReserve,
@@ -182,6 +183,8 @@ class Accounts(Actor):
             case UselessAccounts():
                 out = self._pool.out
                 return tuple(sorted(out)) if out >= {*self._catalogue.clients} else ()
+            case BudgetsLeft():
+                return self._budgets_left()
             case ReplaceCatalogue():
                 return self._replace(message)
             case AccountsHandover():
@@ -192,6 +195,11 @@ class Accounts(Actor):
             case _:
                 super().on_receive(message)
         return None
+
+    async def _budgets_left(self) -> tuple[tuple[str, str, str, float], ...]:
+        if not self._spending.is_ready:
+            await self._spending.read()
+        return self._spending.left() if self._spending.is_ready else ()
 
     # --- a call begins ---------------------------------------------------------------
 

@@ -51,6 +51,14 @@ class Limit(msgspec.Struct, frozen=True):
     usd: float | None = None
     tokens: int | None = None
 
+    def used_by(self, amount: Amount) -> float:
+        """Give the part of it that an amount uses up; more than 1 is above it."""
+        parts = ((amount.usd, self.usd), (amount.tokens, self.tokens))
+        used = (
+            part / most if most else 1.0 for part, most in parts if most is not None
+        )
+        return max(used, default=0.0)
+
     def is_reached(self, amount: Amount) -> bool:
         """Tell whether an amount uses it up."""
         over_usd = self.usd is not None and amount.usd >= self.usd
@@ -253,6 +261,23 @@ class Budgets:
             sums.turn_to(self._period(sums.budget, now))
             for key in sorted(sums.spent):
                 yield sums.budget, key, sums.spent[key]
+
+    def left(self, now: float) -> Iterator[tuple[Budget, float]]:
+        """Give the part of each hard limit that is left to whoever has the least.
+
+        Args:
+            now: Unix seconds.
+
+        Returns:
+            Budgets with a hard limit, each with a number from 0 (used up) to 1.
+        """
+        for sums in self._sums:
+            hard = sums.budget.hard
+            if hard == Limit():
+                continue
+            sums.turn_to(self._period(sums.budget, now))
+            used = (hard.used_by(each) for each in sums.spent.values())
+            yield sums.budget, max(0.0, 1.0 - max(used, default=0.0))
 
     def since(self, now: float) -> float:
         """Give the beginning of the longest period that is under way.

@@ -206,17 +206,22 @@ class Limiter(Actor):
     Args:
         most: turns at once of one model; called each time if it may change.
         waiting: shows how many turns wait, by model.
+        running: shows how many are under way, by model.
     """
 
     # Chosen: one message for each session awake, and its release.
     mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=100_000)
 
     def __init__(
-        self, most: int | Callable[[], int], waiting: Gauge | None = None
+        self,
+        most: int | Callable[[], int],
+        waiting: Gauge | None = None,
+        running: Gauge | None = None,
     ) -> None:
         super().__init__()
         self._most = most if callable(most) else lambda: most
         self._shown = waiting
+        self._shown_running = running
         self._holders: dict[Permit, HeldPermit] = {}
         self._held: dict[str, dict[Permit, HeldPermit]] = {}
         """The same by model."""
@@ -312,6 +317,7 @@ class Limiter(Actor):
         self._know(permit)
         self._holders[permit] = held
         self._held.setdefault(held.model, {})[permit] = held
+        self._show_running(held.model)
 
     def _grant(self, model: str) -> None:
         queue = self._queues.get(model)
@@ -380,4 +386,9 @@ class Limiter(Actor):
             del of_model[permit]
             if not of_model:
                 del self._held[held.model]
+            self._show_running(held.model)
         return held
+
+    def _show_running(self, model: str) -> None:
+        if self._shown_running is not None:
+            self._shown_running.set(len(self._held.get(model, ())), model)

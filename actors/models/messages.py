@@ -134,6 +134,14 @@ class UselessAccounts(msgspec.Struct, frozen=True):
     """
 
 
+class BudgetsLeft(msgspec.Struct, frozen=True):
+    """To the accounts, asked: what is left of each budget that has a hard limit?
+
+    Answered by `(scope, who, period, part)` of each: `part` is from 0 (used up) to 1,
+    and that of whoever has the least left. Nothing while the ledger cannot be read.
+    """
+
+
 class ListedModel(msgspec.Struct, frozen=True):
     """One model, as people are shown it."""
 

@@ -123,6 +123,11 @@ class Spending:
         """Say whether a call may begin."""
         return self._budgets.verdict(who, self._services.clock.wall())
 
+    def left(self) -> tuple[tuple[str, str, str, float], ...]:
+        """Give what is left of each budget, as `BudgetsLeft` is answered."""
+        found = self._budgets.left(self._services.clock.wall())
+        return tuple((x.scope, x.who, x.period, part) for x, part in found)
+
     def hold(self, call: str, who: Spender, amount: Amount) -> None:
         """Hold back what a call may cost."""
         self._budgets.hold(call, who, amount)

@@ -365,7 +365,9 @@ class Courier(Actor):
             now = self._services.clock.monotonic()
             self._services.board.note_shown(delivery.id, now)
         seconds = self._services.clock.monotonic() - began
-        self._services.metrics.stages.observe(seconds, "deliver")
+        self._services.metrics.stages.observe(
+            seconds, "deliver", example=delivery.correlation_id
+        )
         self._services.metrics.deliveries.add(1, self._connector, end.state)
         if end.state != "sent":
             LOG.warning(

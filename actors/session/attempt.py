@@ -331,7 +331,9 @@ class Attempt:
         """Count how the turn ended, and log it."""
         word = outcome.reason if isinstance(outcome, Failed) else "ok"
         self._services.metrics.turns.add(1, self._persona.name, word)
-        self._services.metrics.stages.observe(run.seconds, "turn")
+        self._services.metrics.stages.observe(
+            run.seconds, "turn", example=self.inbound.correlation_id
+        )
         LOG.info(
             "turn ended",
             correlation_id=self.inbound.correlation_id,

@@ -30,6 +30,8 @@ DATABASE = "callboard.db"
 
 SETTINGS = """
 default_agent = "anna"
+[admin]
+is_on = false
 [store]
 path = "callboard.db"
 [models.scripted]

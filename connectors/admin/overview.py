@@ -123,7 +123,7 @@ def sum_figures(figures: Iterable[Figure]) -> MetricSums:
         restarts=by("callboard_actor_restarts_total", "reason"),
         killed=int(total("callboard_actors_killed_total")),
         letters=by("callboard_dead_letters_total", "reason"),
-        watchdog=by("callboard_watchdog_total", "action"),
+        watchdog=by("callboard_watchdog_actions_total", "action"),
         lag=total("callboard_loop_lag_seconds"),
         started_at=total("process_start_time_seconds"),
     )

@@ -11,7 +11,7 @@ any first start otherwise.
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from actors.inbound.undeliverable import is_owed_an_answer
 from actors.journal.unsettled import newest_id
 from actors.metrics import LineMetrics
 from actors.models.limiter import StuckModels
-from actors.models.messages import UselessAccounts
+from actors.models.messages import BudgetsLeft, UselessAccounts
 from actors.operations.sweeper import Sweeper
 from actors.services import InForce, Services
 from actors.transport import ManyAccounts
@@ -37,9 +37,9 @@ from connectors.admin.settings import Way, written
 from connectors.app.agents_md import GuideSource as Guided
 from connectors.app.agents_md import steward_spec
 from connectors.app.assembly import furnished, persona_folders, settled
-from connectors.app.asyncio_actor import edges_spec
+from connectors.app.asyncio_actor import edges_specs
 from connectors.app.hooks import Hooking
-from connectors.app.inspection import inside_type, write_tree
+from connectors.app.inspection import Gauges, inside_type, write_tree
 from connectors.app.kit import Kit, Workbench
 from connectors.app.models import Stock, open_stock
 from connectors.app.reload.apply import sources_spec
@@ -54,7 +54,7 @@ from connectors.files.blobs import BlobFolder, folder_of
 from connectors.files.personas import Personas
 from connectors.settings.checks.schedule import read_checklist
 from connectors.web.context import Backstage
-from connectors.web.operations import Operations
+from connectors.web.operations import AdminServer, Operations, make_admin_server
 from connectors.web.webhooks import IncomingWebhook, IncomingWebhooks
 from runtime.clock import SystemClock
 from runtime.errors import KernelError, StoreRefusedError
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from actors.webhooks.messages import Receiver
     from connectors.admin.settings import Origins
     from connectors.chat.platforms import MakeTransport
-    from connectors.config.app import AppConfig
+    from connectors.config.app import AdminConfig, AppConfig
     from connectors.tools.workspace.files import Desks
     from runtime.actor.dead_letters import DeadLetter
     from runtime.clock import Clock
@@ -143,6 +143,12 @@ class App:
     blobs: BlobFolder
     """Where the bytes of files lie that agents send."""
 
+    gauges: Gauges
+    """What scrapers are shown that nobody counts."""
+
+    admin: AdminServer | None = None
+    """The server that operators ask; None: there is none."""
+
     company: Company = field(init=False)
     steward: ChildSpec = field(init=False)
     """Who keeps the guides in agents' folders true."""
@@ -181,6 +187,28 @@ class App:
         skills = dict if kit.further is None else kit.further.described
         return Guided(self.config, skills), kit.desks
 
+    async def refresh(self) -> None:
+        """Bring the metrics up to date that nobody counts."""
+        asked = self.system.find(names.MODELS)
+        left: object = ()
+        if asked is not None and self.config.budgets:
+            with suppress(KernelError):
+                left = await asked.ask(BudgetsLeft(), timeout=1.0)
+        await self.gauges.refresh(
+            await self.readiness(),
+            {name: not self._trouble(name) for name in self.transports},
+            msgspec.convert(left, tuple[tuple[str, str, str, float], ...]),
+        )
+
+    def _trouble(self, connector: str) -> str:
+        """Say why a connector hears nobody; empty: it does."""
+        if self.system.find(names.connector(connector)) is None:
+            return "is not running"
+        transport = self.transports[connector]
+        if isinstance(transport, ManyAccounts) and transport.trouble:
+            return f"hears nobody: {transport.trouble}"
+        return ""
+
     async def readiness(self) -> tuple[str, ...]:
         """Say why messages cannot be answered now; nothing: they can."""
         if self.is_draining:
@@ -197,14 +225,9 @@ class App:
             for name in await self._named(names.MODELS, UselessAccounts())
         ]
         reasons += [
-            f"connector {name} is not running"
+            f"connector {name} {trouble}"
             for name in self.transports
-            if self.system.find(names.connector(name)) is None
-        ]
-        reasons += [
-            f"connector {name} hears nobody: {transport.trouble}"
-            for name, transport in self.transports.items()
-            if isinstance(transport, ManyAccounts) and transport.trouble
+            if (trouble := self._trouble(name))
         ]
         return tuple(reasons)
 
@@ -233,6 +256,7 @@ async def open_app(
     redact: Callable[[str], str] = str,
     private: Iterable[Path] = (),
     clock: Clock | None = None,
+    admin: AdminConfig | None = None,
 ) -> AsyncGenerator[App]:
     """Run a company until the block ends; then stop it in order.
 
@@ -242,6 +266,7 @@ async def open_app(
         redact: takes secrets out of what the audit keeps.
         private: files of settings and secrets, which no program may reach.
         clock: None is the machine's.
+        admin: where operators may ask; None: nowhere.
 
     Raises:
         connectors.sandbox.plan.SandboxError: agents may run programs, and there is no
@@ -297,11 +322,12 @@ async def open_app(
             config,
             posts,
             blobs,
+            Gauges(metrics, SqliteDatabase(Path(config.store.path)), clock),
         )
         app.doors = doors_of(config)
         app.hooks = hooking.branches(metrics, store, clock)
         app.receivers = make_receivers(config, clock, posts, stack)
-        app.company = _company(config, services, app, transports)
+        app.company = _company(config, services, app, transports, admin)
         app.announcing = Announcing(app.company.services, system.find)
         _reserve_addresses(app, stack)
         store.when_damaged(partial(_give_up_waiting, app, line))
@@ -315,6 +341,7 @@ def _company(
     services: Services,
     app: App,
     transports: Mapping[str, MakeTransport],
+    admin: AdminConfig | None,
 ) -> Company:
     bridge = Bridge()
     parts = TransportParts(
@@ -322,9 +349,9 @@ def _company(
         ids=services.ids,
         bridge=bridge,
         operations=Operations(
-            render=app.metrics.render,
-            content_type=app.metrics.content_type,
+            render=app.gauges.render,
             readiness=app.readiness,
+            refresh=app.refresh,
             tree=partial(write_tree, app.system, services.redact),
         ),
         store=services.store,
@@ -352,6 +379,8 @@ def _company(
         ),
     )
     app.parts = parts
+    if admin is not None:
+        app.admin = make_admin_server(admin, parts)
     made = app.transports
     made.update((name, make(parts)) for name, make in transports.items())
     app.ended.update((name, trio.Event()) for name in made)
@@ -368,7 +397,7 @@ def _company(
         catalogue=lambda: app.stock.current,
         hiring=who.hiring,
         edges=(
-            edges_spec(bridge, made),
+            *edges_specs(bridge, made, app.admin),
             *servers,
             app.steward,
             _sweeper(app, services),
@@ -399,10 +428,11 @@ def _reserve_addresses(app: App, stack: AsyncExitStack) -> None:
 
     Why: a supervisor would try again for ever what only the operator can mend.
     """
-    for transport in app.transports.values():
-        if isinstance(transport, ServerTransport):
-            stack.callback(transport.release)
-            transport.reserve()
+    servers = (*app.transports.values(), app.admin)
+    for server in servers:
+        if isinstance(server, ServerTransport):
+            stack.callback(server.release)
+            server.reserve()
 
 
 async def _store(

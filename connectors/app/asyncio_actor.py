@@ -1,4 +1,7 @@
-"""The actor that hosts the asyncio loop, so that supervisors can restart it."""
+"""Actors that host what lives on asyncio, so that supervisors can restart it.
+
+The loop itself, and the server that operators ask.
+"""
 
 from __future__ import annotations
 
@@ -16,22 +19,31 @@ if TYPE_CHECKING:
 
     from actors.transport import Transport
     from connectors.asyncio_bridge.bridge import Bridge
+    from connectors.web.operations import AdminServer
 
 
-def edges_spec(bridge: Bridge, transports: Mapping[str, Transport]) -> ChildSpec:
-    """Say how the loop is started; without anybody who needs it, it is not.
+def edges_specs(
+    bridge: Bridge, transports: Mapping[str, Transport], admin: AdminServer | None
+) -> tuple[ChildSpec, ...]:
+    """Say how the loop is started, and the operators' server on it.
+
+    Without anybody who needs the loop, it is not.
 
     Args:
         bridge: to the loop.
         transports: the connectors, as they are when it starts.
+        admin: the server that operators ask; None: there is none.
     """
 
     def start() -> Edges:
-        if not any(map(needs_loop, transports.values())):
+        if admin is None and not any(map(needs_loop, transports.values())):
             raise DeclineStart
         return Edges(bridge)
 
-    return ChildSpec(name="edges", start=start, shutdown=30.0)
+    edges = ChildSpec(name="edges", start=start, shutdown=30.0)
+    if admin is None:
+        return (edges,)
+    return (edges, ChildSpec(name="admin", start=lambda: Admin(admin)))
 
 
 @runtime_checkable
@@ -49,6 +61,36 @@ def needs_loop(transport: Transport) -> bool:
     return isinstance(transport, ServerTransport) or (
         isinstance(transport, OnTheLoop) and transport.needs_loop
     )
+
+
+class ServeOperators(msgspec.Struct, frozen=True):
+    """A note to itself: begin."""
+
+
+class Admin(Actor):
+    """Runs the server that operators and monitoring ask.
+
+    Takes: nothing. Sends: nothing. Keeps: nothing. Fails: when the server does, or the
+    loop on which it runs; it is started again. Ends: with the system.
+    """
+
+    deadline: ClassVar[float | None] = None
+    ends_by_interrupt: ClassVar[bool] = True
+
+    def __init__(self, server: AdminServer) -> None:
+        super().__init__()
+        self._server = server
+
+    def on_start(self) -> None:
+        """Begin to serve."""
+        self.note(ServeOperators())
+
+    async def on_receive(self, message: object) -> None:
+        """Serve until the end."""
+        if isinstance(message, ServeOperators):
+            await self._server.run()
+        else:
+            super().on_receive(message)
 
 
 class AwaitLoopEnd(msgspec.Struct, frozen=True):

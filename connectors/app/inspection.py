@@ -1,4 +1,4 @@
-"""What somebody may look at in a running company: its actors, and the page's views.
+"""What somebody may look at in a running company: actors, metrics, the page's views.
 
 What looking needs is imported when somebody looks: a server at rest stays small.
 """
@@ -6,16 +6,35 @@ What looking needs is imported when somebody looks: a server at rest stays small
 from __future__ import annotations
 
 import importlib
+import math
+import platform
+import shutil
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
 import msgspec
+import trio
+
+from connectors.admin.queue import OVER
+from runtime import __version__
+from runtime.errors import StoreError
+from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     from connectors.admin.tree import Forest
     from connectors.web.page.views.base import ViewSources
     from runtime.actor.statistics import ActorStatistics
+    from runtime.clock import Clock
+    from runtime.store.database import Database
+    from runtime.store.rows import DeliveryState, InboxState
     from runtime.system import ActorSystem
+    from runtime.telemetry.metrics import Metrics
+
+LOG = EventLog("metrics")
 
 TREE = "connectors.admin.tree"
 NAMES = "connectors.admin.tree"
@@ -57,6 +76,143 @@ def write_tree(
     if top:
         top = find_name((each.name for each in actors), top)
     return msgspec.json.encode(read_tree(actors, redact, top=top, past=past))
+
+
+DEAD: tuple[DeliveryState, ...] = ("dead",)
+DELIVERIES: tuple[DeliveryState, ...] = ("pending", "sending", "unknown")
+MESSAGES: tuple[InboxState, ...] = ("accepted", "running", "dead")
+
+# Chosen: scrapers ask every 15 s or more often, and may be several.
+FRESH = 5.0
+"""Seconds for which what was read in the database is shown."""
+
+SHARE = 0.02
+"""Part of the time that reading it may take, in a large database."""
+
+
+class Gauges:
+    """Shows scrapers what nobody counts: readiness, what waits, what is left.
+
+    Args:
+        metrics: where they are shown.
+        database: has what waits; read in threads.
+        clock: what time it is.
+    """
+
+    def __init__(self, metrics: Metrics, database: Database, clock: Clock) -> None:
+        self._metrics = metrics
+        self._database = database
+        self._clock = clock
+        self._next_at = -math.inf
+        gauge = metrics.gauge
+        self._ready = gauge(
+            "callboard_ready", "1 while messages can be answered, else 0."
+        )
+        self._up = gauge(
+            "callboard_connector_up",
+            "1 while a connector runs and hears its platform, else 0.",
+            ("connector",),
+        )
+        self._messages = gauge(
+            "callboard_messages_pending",
+            "Messages that wait (accepted), are worked on (running), or failed (dead).",
+            ("state",),
+        )
+        self._deliveries = gauge(
+            "callboard_deliveries_pending",
+            "Deliveries that wait (pending), are being sent (sending), are of unknown"
+            " fate (unknown), or failed (dead).",
+            ("state",),
+        )
+        self._oldest_message = gauge(
+            "callboard_oldest_message_seconds",
+            "Age of the oldest message that is not answered; 0: there is none.",
+        )
+        self._oldest_delivery = gauge(
+            "callboard_oldest_delivery_seconds",
+            "Age of the oldest delivery that is not sent; 0: there is none.",
+        )
+        self._size = gauge("callboard_store_bytes", "Size of the database file.")
+        self._free = gauge(
+            "callboard_store_free_bytes", "Room on the disk that has the database."
+        )
+        self._left = gauge(
+            "callboard_budget_left_ratio",
+            "Part of a budget's hard limit that whoever has the least has left.",
+            ("scope", "who", "period"),
+        )
+        gauge(
+            "callboard_build_info",
+            "Always 1; the labels say which release runs, and on what.",
+            ("version", "python", "sqlite"),
+        ).set(1, __version__, platform.python_version(), database.engine_version())
+
+    async def refresh(
+        self,
+        reasons: Collection[str],
+        connectors: Mapping[str, bool],
+        budgets: Iterable[tuple[str, str, str, float]],
+    ) -> None:
+        """Bring all of them up to date; in a trio task.
+
+        Args:
+            reasons: why messages cannot be answered.
+            connectors: whether each runs, and hears its platform.
+            budgets: scope, who, period, and the part that is left.
+        """
+        self._ready.set(not reasons)
+        for name, is_up in connectors.items():
+            self._up.set(is_up, name)
+        for scope, who, period, left in budgets:
+            self._left.set(left, scope, who, period)
+        began_at = self._clock.monotonic()
+        if began_at < self._next_at:
+            return
+        self._next_at = math.inf  # one at a time
+        try:
+            await trio.to_thread.run_sync(self._read)
+        finally:
+            took = self._clock.monotonic() - began_at
+            self._next_at = began_at + max(FRESH, took / SHARE)
+
+    def _read(self) -> None:
+        """Read what waits; a database that cannot be read leaves it as it was."""
+        try:
+            with self._database.inspect() as rows:
+                counts, oldest = rows.counts(), rows.oldest_open()
+                failed = rows.count_deliveries(DEAD, OVER)
+        except StoreError as error:
+            LOG.warning("what waits could not be counted", why=str(error))
+            return
+        for state in MESSAGES:
+            self._messages.set(counts.inbox.get(state, 0), state)
+        for each in DELIVERIES:
+            self._deliveries.set(counts.outbox.get(each, 0), each)
+        self._deliveries.set(failed, "dead")
+        now = self._clock.wall()
+        for shown, since in (
+            (self._oldest_message, oldest.message),
+            (self._oldest_delivery, oldest.delivery),
+        ):
+            shown.set(max(0.0, now - since) if since else 0.0)
+        path = Path(self._database.name)
+        with suppress(OSError):
+            self._size.set(path.stat().st_size)
+            self._free.set(shutil.disk_usage(path.parent).free)
+
+    def render(self, accept: str, is_fresh: bool) -> tuple[bytes, str]:  # noqa: FBT001  as in `Operations`
+        """Write all metrics; what does not answer is not ready.
+
+        Args:
+            accept: what the scraper takes.
+            is_fresh: whether `refresh` has just succeeded.
+
+        Returns:
+            The metrics, and their media type.
+        """
+        if not is_fresh:
+            self._ready.set(0)
+        return self._metrics.render_as(accept)
 
 
 def inside_type() -> type[ViewSources]:

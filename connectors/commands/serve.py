@@ -78,8 +78,9 @@ class Hangup:
 async def _run(source: SettingsSource, hangup: Hangup, is_told: trio.Event) -> None:
     config, redact = source.settings.value, source.redactor.clean
     private = private_files(source.settings)
+    admin = config.admin if config.admin.is_on else None
     async with (
-        open_app(config, serving(config), redact, private) as app,
+        open_app(config, serving(config), redact, private, admin=admin) as app,
         trio.open_nursery() as nursery,
     ):
         calm_collector()
@@ -95,8 +96,8 @@ async def _run(source: SettingsSource, hangup: Hangup, is_told: trio.Event) -> N
 
 
 async def _announce(app: App) -> None:
-    """Say where clients can connect, once they can."""
-    for name, transport in app.transports.items():
+    """Say where clients and operators can connect, once they can."""
+    for name, transport in (*app.transports.items(), ("admin", app.admin)):
         if isinstance(transport, ServerTransport):
             host, port = await transport.wait_listening()
             place = f"[{host}]" if ":" in host else host

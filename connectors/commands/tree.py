@@ -1,4 +1,4 @@
-"""`callboard tree`: the actors of a running company, asked over its HTTP server."""
+"""`callboard tree`: the actors of a running company, asked over its admin address."""
 
 from __future__ import annotations
 
@@ -14,12 +14,16 @@ from connectors.commands import config_option
 from connectors.commands.common.database import load_settings
 from connectors.commands.common.output import json_option, say
 from connectors.config.app import HttpConfig
+from runtime.secret import Secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from connectors.admin.tree import Node
+    from connectors.config.app import AppConfig
+
+NOT_READY = 503
 
 PATIENCE = 10.0
 """Seconds in which it must answer."""
@@ -30,7 +34,7 @@ ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  where to ask, no
 
 @click.command()
 @config_option
-@click.option("--connector", help="Which HTTP server, if there are several.")
+@click.option("--connector", help="Ask this HTTP server instead of the admin address.")
 @click.option("--past", default="", help="Of its children, those behind this NAME.")
 @click.argument("name", default="")
 @json_option
@@ -41,11 +45,10 @@ def command(
 
     With NAME only this one and those below. A name is the way to an actor, as
     callboard/agents/anna; its end will do (agents/anna, or anna) if no other actor's
-    ends so. The company must be running, and have an HTTP server:
-    [connectors.<name>] kind = "http".
+    ends so. The company must be running; it is asked at host and port of [admin].
     """
-    http = find_server(config, connector)
-    body = ask(http, {"top": name, "past": past})
+    door = find_door(load_settings(config).value, connector)
+    body = ask(door, "/actors", {"top": name, "past": past}).content
     forest = msgspec.json.decode(body, type=Forest)
     if as_json:
         say(msgspec.json.format(body).decode())
@@ -55,41 +58,67 @@ def command(
             say(line)
 
 
-def find_server(config: Path | None, connector: str | None) -> HttpConfig:
-    """Find the HTTP server of the settings.
+class Door(msgspec.Struct, frozen=True):
+    """Where a running company can be asked."""
+
+    host: str
+    port: int
+    key: Secret | None
+
+    @property
+    def address(self) -> str:
+        """The beginning of its URLs."""
+        host = ANYWHERE.get(self.host, self.host)
+        place = f"[{host}]" if ":" in host else host
+        return f"http://{place}:{self.port}"
+
+
+def find_door(app: AppConfig, connector: str | None = None) -> Door:
+    """Find out where a running company can be asked: its admin address, if it has one.
+
+    Args:
+        app: its settings.
+        connector: an HTTP server to ask instead.
 
     Raises:
-        click.UsageError: there is none of that name, or its port is not known.
+        click.UsageError: it cannot be asked anywhere, or its port is not known.
     """
-    app = load_settings(config).value
-    found = {
+    admin = app.admin
+    if connector is None and admin.is_on and admin.port:
+        return Door(admin.host, admin.port, admin.api_key)
+    servers = {
         name: each
         for name, each in app.connectors.items()
         if isinstance(each, HttpConfig) and connector in {None, name}
     }
-    if not found:
+    if not servers:
         raise click.UsageError(
-            'the settings have no such HTTP server: add [connectors.http] kind = "http"'
+            "the settings have no such HTTP server: set is_on = true and a port in"
+            ' [admin], or add [connectors.http] kind = "http"'
         )
-    if len(found) > 1:
-        names = ", ".join(found)
+    if len(servers) > 1:
+        names = ", ".join(servers)
         raise click.UsageError(f"there are several; give --connector: {names}")
-    (name, http), *_ = found.items()
+    (name, http), *_ = servers.items()
     if not http.port:
-        raise click.UsageError(f"connectors.{name}: give it a port, else none is known")
-    return http
+        raise click.UsageError(
+            f"connectors.{name}: give it a port, else none is known, or give [admin]"
+            " one"
+        )
+    return Door(http.host, http.port, http.api_key)
 
 
-def ask(http: HttpConfig, query: dict[str, str]) -> bytes:
-    """Ask the running company for its tree.
+def ask(door: Door, path: str, query: dict[str, str]) -> httpx.Response:
+    """Ask a running company something.
+
+    Returns:
+        What it answers; its status is below 400, or 503.
 
     Raises:
         click.ClickException: nobody answers there, or it refuses.
     """
-    host = ANYWHERE.get(http.host, http.host)
-    place = f"[{host}]" if ":" in host else host
-    address = f"http://{place}:{http.port}/actors"
-    key = "" if http.api_key is None else http.api_key.reveal()
+    address = f"{door.address}{path}"
+    key = "" if door.key is None else door.key.reveal()
     headers = {"authorization": f"Bearer {key}"} if key else {}
     try:
         response = httpx.get(
@@ -101,10 +130,10 @@ def ask(http: HttpConfig, query: dict[str, str]) -> bytes:
         raise click.ClickException(text) from error
     if response.status_code == 404 and (why := told(response)):
         raise click.ClickException(make_safe(why))
-    if not response.is_success:
+    if not response.is_success and response.status_code != NOT_READY:
         text = f"{address} answers {response.status_code}: {response.text[:200]}"
         raise click.ClickException(make_safe(text))
-    return response.content
+    return response
 
 
 class ErrorText(msgspec.Struct):

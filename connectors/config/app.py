@@ -117,6 +117,23 @@ class HttpConfig(ConnectorConfig, frozen=True, tag="http"):
     key. What a client says of its user is believed."""
 
 
+class AdminConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where operators and monitoring look at what `callboard serve` runs."""
+
+    is_on: bool = True
+    """Whether `/metrics`, `/healthz`, `/readyz` and `/actors` are served there."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on; another than this machine's own needs `api_key`."""
+
+    port: Annotated[int, Meta(ge=0, le=65_535)] = 8082
+    """TCP port; 0 takes any free one, which `callboard tree` cannot know."""
+
+    api_key: Secret | None = None
+    """Bearer token for `/metrics` and `/actors`; unset asks for none. Probes never need
+    it."""
+
+
 class LogConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """What goes to standard error."""
 
@@ -142,6 +159,7 @@ class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):
     first."""
 
     store: StoreConfig = field(default_factory=StoreConfig)
+    admin: AdminConfig = field(default_factory=AdminConfig)
     log: LogConfig = field(default_factory=LogConfig)
     sessions: SessionConfig = field(default_factory=SessionConfig)
     compaction: CompactionConfig = field(default_factory=CompactionConfig)

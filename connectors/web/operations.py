@@ -3,12 +3,17 @@
 `/healthz` says that the edge's loop runs, `/readyz` asks the kernel, `/metrics` gives
 Prometheus its text. Health and readiness need no key: probes have none, and nothing
 there names a person or a conversation. `/actors`, for `callboard tree`, needs one.
+
+`AdminServer` serves these and nothing else, on an address of its own, wherever
+`callboard serve` runs; the `http` connector serves them beside its own routes.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gzip
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -16,13 +21,24 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from connectors.asyncio_bridge.crossing import BridgeError
+from connectors.chat.server_transport import ServerTransport
 from connectors.web.errors import ApiError, refuse
+from connectors.web.request import check_access
+from connectors.web.server import HttpSettings, make_app, open_socket, serve
 from runtime.errors import MisuseError
 
 if TYPE_CHECKING:
+    import socket
+
     from starlette.requests import Request
 
     from connectors.asyncio_bridge.bridge import Bridge
+    from connectors.chat.platforms import TransportParts
+    from connectors.config.app import AdminConfig
+    from runtime.telemetry.metrics import Counter, Metrics
+
+QUICKLY = 1
+"""How much gzip tries; more would hardly make the text of metrics shorter."""
 
 READY_TIMEOUT = 2.0
 """Seconds the kernel may take to answer; then it counts as not ready."""
@@ -33,17 +49,23 @@ def no_tree(_top: str, _past: str) -> bytes:
     return b"{}"
 
 
+async def nothing_to_refresh() -> None:
+    """Leave all metrics as they are."""
+
+
 class Operations(msgspec.Struct, frozen=True):
     """Gives the answers to operators."""
 
-    render: Callable[[], bytes]
-    """Writes the metrics; called on the edge's thread, must be quick."""
-
-    content_type: str
-    """The media type of what `render` writes."""
+    render: Callable[[str, bool], tuple[bytes, str]]
+    """Writes the metrics; gives them and their media type. Takes the `Accept` of the
+    request, and whether `refresh` has just succeeded. Called in a thread."""
 
     readiness: Callable[[], Awaitable[tuple[str, ...]]]
     """Gives the reasons why the kernel is not ready; empty: it is. In a trio task."""
+
+    refresh: Callable[[], Awaitable[None]] = nothing_to_refresh
+    """Brings the metrics up to date that nobody counts: whether it is ready, what
+    waits, what is left of budgets. In a trio task."""
 
     tree: Callable[[str, str], bytes] = no_tree
     """Writes the actor tree as JSON. Takes the name of a branch (empty: all), and the
@@ -58,16 +80,12 @@ class Readiness(msgspec.Struct, frozen=True):
     reasons: tuple[str, ...]
 
 
-def operation_routes(
-    operations: Operations, bridge: Bridge, guard: Callable[[Request], Response | None]
-) -> list[Route]:
-    """Give the routes of health, readiness and metrics.
+Guard = Callable[["Request"], Response | None]
+"""Gives the refusal for a request without access, or None."""
 
-    Args:
-        operations: gives the answers.
-        bridge: leads to the kernel.
-        guard: gives the refusal for a request without access to the metrics, or None.
-    """
+
+def probe_routes(operations: Operations, bridge: Bridge) -> list[Route]:
+    """Give the routes of health and readiness, which need no key."""
 
     async def health(_request: Request) -> Response:
         return PlainTextResponse("ok\n")
@@ -80,26 +98,48 @@ def operation_routes(
             media_type="application/json",
         )
 
+    return [Route("/healthz", health), Route("/readyz", ready)]
+
+
+def operation_routes(
+    operations: Operations, bridge: Bridge, guard: Guard
+) -> list[Route]:
+    """Give all routes for operators.
+
+    Args:
+        operations: gives the answers.
+        bridge: leads to the kernel.
+        guard: refuses requests without access to metrics and actors.
+    """
+
     async def metrics(request: Request) -> Response:
-        return guard(request) or Response(
-            operations.render(), headers={"content-type": operations.content_type}
+        refused = guard(request)
+        if refused is not None:
+            return refused
+        is_fresh = await is_refreshed(operations, bridge)
+        wanted = request.headers
+        body, media_type = await asyncio.to_thread(
+            operations.render, wanted.get("accept", ""), is_fresh
         )
+        headers = {"content-type": media_type, "vary": "accept, accept-encoding"}
+        if "gzip" in wanted.get("accept-encoding", ""):
+            body = await asyncio.to_thread(gzip.compress, body, QUICKLY)
+            headers["content-encoding"] = "gzip"
+        return Response(body, headers=headers)
 
     return [
-        Route("/healthz", health),
-        Route("/readyz", ready),
+        *probe_routes(operations, bridge),
         Route("/metrics", metrics),
+        tree_route(operations, guard),
     ]
 
 
-def tree_route(
-    operations: Operations, guard: Callable[[Request], Response | None]
-) -> Route:
+def tree_route(operations: Operations, guard: Guard) -> Route:
     """Give the route for `callboard tree`; it names conversations, so it is guarded.
 
     Args:
         operations: gives the answer.
-        guard: gives the refusal for a request without access, or None.
+        guard: refuses requests without access.
     """
 
     async def tree(request: Request) -> Response:
@@ -127,3 +167,93 @@ async def ask_readiness(operations: Operations, bridge: Bridge) -> tuple[str, ..
         return (f"the kernel did not answer within {READY_TIMEOUT:g} s",)
     except BridgeError as error:
         return (str(error),)
+
+
+async def is_refreshed(operations: Operations, bridge: Bridge) -> bool:
+    """Have the kernel bring the metrics up to date; False: it did not answer."""
+    try:
+        async with asyncio.timeout(READY_TIMEOUT):
+            await bridge.ask_kernel(operations.refresh)
+    except (TimeoutError, BridgeError):
+        return False
+    return True
+
+
+def requests_counter(metrics: Metrics) -> Counter:
+    """Make the counter of requests that these servers share."""
+    return metrics.counter(
+        "callboard_http_requests",
+        "Requests that were answered, by connector (or admin) and HTTP status.",
+        ("connector", "status"),
+    )
+
+
+# Chosen: a few scrapers, probes and people, each with some connections kept open.
+MOST_OPERATORS = 64
+"""Connections to the operators' server at once."""
+
+
+class AdminServer(ServerTransport):
+    """Serves operators: health, readiness, metrics and the actor tree.
+
+    Args:
+        settings: where it listens, and the key of those who look.
+        bridge: its loop runs the server.
+        operations: what is shown.
+        requests: counts requests by server and status.
+    """
+
+    def __init__(
+        self,
+        settings: HttpSettings,
+        bridge: Bridge,
+        operations: Operations,
+        requests: Counter,
+    ) -> None:
+        super().__init__(partial(open_socket, settings))
+        self._settings = settings
+        self._bridge = bridge
+        self._operations = operations
+        self._requests = requests
+
+    async def run(self) -> None:
+        """Serve until cancelled; then close the port.
+
+        Raises:
+            ListenError: the address cannot be listened on.
+            BridgeClosedError: the edge's loop is not running or died.
+        """
+        with self.listening() as sock:
+            self.announce(sock)
+            await self._bridge.call(self._serve, sock)
+
+    async def _serve(self, sock: socket.socket) -> None:
+        routes = operation_routes(self._operations, self._bridge, self._refusal)
+        app = make_app(routes)
+        await serve(app, sock, self._settings, lambda: None, self._requests)
+
+    def _refusal(self, request: Request) -> Response | None:
+        try:
+            check_access(request, self._settings)
+        except ApiError as error:
+            return refuse(request.scope, error)
+        return None
+
+
+def make_admin_server(config: AdminConfig, parts: TransportParts) -> AdminServer:
+    """Make the server that operators ask.
+
+    Args:
+        config: its settings.
+        parts: what the app gives.
+    """
+    settings = HttpSettings(
+        name="admin",
+        table="admin",
+        host=config.host,
+        port=config.port,
+        api_key="" if config.api_key is None else config.api_key.reveal(),
+        max_connections=MOST_OPERATORS,
+    )
+    requests = parts.once(requests_counter)
+    return AdminServer(settings, parts.bridge, parts.operations, requests)

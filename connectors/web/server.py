@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import BaseRoute
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from runtime.telemetry.metrics import Counter
 
 PATH_CODES = {404: "not_found", 405: "method_not_allowed"}
 
@@ -49,6 +51,9 @@ class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str = "http"
     """Name of the connector account, as in the settings."""
+
+    table: str = ""
+    """The table of its settings; empty: that of the connector."""
 
     host: str = "127.0.0.1"
     port: int = 8080
@@ -104,10 +109,11 @@ def open_socket(settings: HttpSettings) -> socket.socket:
             without a key.
     """
     host, port = settings.host, settings.port
+    place = settings.table or f"connectors.{settings.name}"
     is_closed = settings.api_key or settings.is_guarded
     if not is_closed and not is_loopback(host):
         raise ListenError(
-            f"connectors.{settings.name}: host {host!r} can be reached from other "
+            f"{place}: host {host!r} can be reached from other "
             "machines; set api_key, or host = '127.0.0.1'"
         )
     try:
@@ -116,8 +122,8 @@ def open_socket(settings: HttpSettings) -> socket.socket:
         )
         family, _, _, _, address = found[0]
         # Why a cast: typeshed counts addresses of families that TCP never has.
-        place = cast("tuple[str, int]", address)
-        listening = socket.create_server(place, family=family, backlog=1024)
+        door = cast("tuple[str, int]", address)
+        listening = socket.create_server(door, family=family, backlog=1024)
         # Why here: asyncio sets this only on sockets that name their protocol, which
         # those made by `create_server` do not; without it each answer on a kept
         # connection waits 40 ms for the client's acknowledgement of its head.
@@ -126,7 +132,7 @@ def open_socket(settings: HttpSettings) -> socket.socket:
         # Python repeats the address in its text.
         why = (error.strerror or str(error)).partition(" (while")[0].lower()
         raise ListenError(
-            f"connectors.{settings.name}: cannot listen on {host}:{port}: {why}; "
+            f"{place}: cannot listen on {host}:{port}: {why}; "
             "end the other program or set another host or port"
         ) from error
     return listening
@@ -175,16 +181,18 @@ def make_app(
 
 
 class OneHost:
-    """Refuses requests of HTTP/1.1 that do not name one host.
+    """Counts requests, and refuses those of HTTP/1.1 that do not name one host.
 
     Source: RFC 9112 3.2: such a request is answered 400.
 
     Args:
         app: answers the others.
+        count: told the status of each answer when it begins.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, count: Callable[[int], None]) -> None:
         self._app = app
+        self._count = count
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -193,7 +201,13 @@ class OneHost:
         if len(hosts) != 1 and scope.get("http_version") == "1.1":
             text = "a request of HTTP/1.1 has one Host header"
             app = refuse(scope, ApiError(400, text, code="no_host"))
-        await app(scope, receive, send)
+
+        async def counted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._count(message["status"])
+            await send(message)
+
+        await app(scope, receive, counted)
 
 
 async def serve(
@@ -201,6 +215,7 @@ async def serve(
     sock: socket.socket,
     settings: HttpSettings,
     on_stop: Callable[[], None],
+    requests: Counter | None = None,
 ) -> None:
     """Serve until cancelled; then stop in order, with all connections closed.
 
@@ -209,7 +224,13 @@ async def serve(
         sock: a listening socket; closed at the end.
         settings: limits of connections.
         on_stop: called first when stopping: ends the requests that wait.
+        requests: counts answers by server and status; None: nobody does.
     """
+
+    def count(status: int) -> None:
+        if requests is not None:
+            requests.add(1, settings.name, str(status))
+
     limits = ConnectionLimits(
         max_connections=settings.max_connections,
         # Twice: the route answers a late body with 408; the connection ends if the
@@ -218,7 +239,7 @@ async def serve(
         stall_timeout=settings.stall_timeout,
     )
     config = uvicorn.Config(
-        OneHost(app),
+        OneHost(app, count),
         http=connection_type(limits),
         ws="wsproto" if settings.max_frame_bytes else "none",
         ws_max_size=settings.max_frame_bytes,

@@ -19,6 +19,7 @@ from runtime.store.database import (
     MOST_NAMED,
     JournalEntry,
     Mark,
+    OldestOpen,
     Totals,
     many_found,
     none_found,
@@ -71,6 +72,10 @@ ENDING = """SELECT DISTINCT stream FROM journal
     WHERE substr(stream, -length(?1)) = ?1 LIMIT ?2"""
 TOTALS = """SELECT (SELECT count(*) FROM inbox), (SELECT count(*) FROM outbox),
     (SELECT count(*) FROM journal)"""
+# The rows that are not settled have an index of their own.
+OLDEST = """SELECT
+    (SELECT min(accepted_at) FROM inbox WHERE settled_at IS NULL),
+    (SELECT min(enqueued_at) FROM outbox WHERE settled_at IS NULL)"""
 KINDS = "SELECT kind, count(*) FROM record GROUP BY kind"
 
 
@@ -90,6 +95,12 @@ class SqliteInspection:
         """Count messages and deliveries by state; see the port."""
         with self._file.told():
             return reads.counts(self._db)
+
+    def oldest_open(self) -> OldestOpen:
+        """Give since when the oldest rows wait; see the port."""
+        with self._file.told():
+            message, delivery = next(self._db.execute(OLDEST))
+        return OldestOpen(message or 0.0, delivery or 0.0)
 
     def totals(self) -> Totals:
         """Count all rows; see the port."""

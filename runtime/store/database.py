@@ -65,6 +65,16 @@ class Totals(msgspec.Struct, frozen=True):
     """By kind."""
 
 
+class OldestOpen(msgspec.Struct, frozen=True):
+    """Since when the oldest rows wait that are not settled."""
+
+    message: float
+    """Unix seconds at which it was accepted; 0: none waits or is worked on."""
+
+    delivery: float
+    """Unix seconds at which it was enqueued; 0: none is still to be sent."""
+
+
 class Inspection(Protocol):
     """Reads all rows of a store; made by `Database.inspect`.
 
@@ -74,6 +84,10 @@ class Inspection(Protocol):
 
     def counts(self) -> Counts:
         """Count messages and deliveries by state, as of one moment."""
+        ...
+
+    def oldest_open(self) -> OldestOpen:
+        """Give since when the oldest message and delivery wait; quick in any store."""
         ...
 
     def totals(self) -> Totals:

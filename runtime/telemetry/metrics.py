@@ -10,7 +10,11 @@ from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import prometheus_client
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.exposition import (
+    CONTENT_TYPE_LATEST,
+    choose_encoder,
+    generate_latest,
+)
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from runtime.errors import MisuseError
@@ -23,12 +27,16 @@ if TYPE_CHECKING:
 
     from runtime.telemetry.system_metrics import Watched
 
-# Chosen: far more agents, tools or outcomes than one settings file names, and few
-# enough that a mistake (an id in a label) costs a scraper nothing.
-MOST_SERIES = 200
+# Chosen: more agents, tools or models than one settings file names, and few enough that
+# a mistake (an id in a label) costs a scraper little.
+MOST_VALUES = 500
+"""Values of one label that are kept apart."""
+
+MOST_SERIES = 5_000
+"""Sets of label values of one metric that are kept apart."""
 
 OTHER = "other"
-"""The label of everything above the bound."""
+"""What stands for the values of a label above its bound, each label by itself."""
 
 BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0)
 """Upper bounds of a histogram's buckets, in its unit, unless it says otherwise."""
@@ -37,39 +45,59 @@ BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0)
 class Guard:
     """Keeps the series of one metric below a bound.
 
+    A label with too many values has `other` for the further ones; the other labels of
+    such a series stay true. Sets of values above `MOST_SERIES` become `other` as a
+    whole.
+
     Args:
         name: of the metric.
         labels: how many labels it has.
-        most: how many label sets are kept apart.
+        most: how many values of one label, and how many sets, are kept apart.
         dropped: counts what went to `other`, by metric.
     """
 
     def __init__(
-        self, name: str, labels: int, most: int, dropped: prometheus_client.Counter
+        self,
+        name: str,
+        labels: int,
+        most: tuple[int, int],
+        dropped: prometheus_client.Counter,
     ) -> None:
-        self._labels = labels
-        self._most = most
+        self._name = name
+        self._most_values, self._most_series = most
+        self._values: tuple[set[str], ...] = tuple(set() for _ in range(labels))
         self._known: set[tuple[str, ...]] = set()
         self._lock = Lock()
-        self._other = (OTHER,) * labels
-        self._dropped = dropped.labels(name)
+        self._dropped = dropped
 
     def bound(self, labels: tuple[str, ...]) -> tuple[str, ...]:
-        """Give these label values, or `other` for each if they are one too many.
+        """Give these label values, with `other` for those that are too many.
 
         Raises:
             MisuseError: the metric has more labels than that, or fewer.
         """
         if labels in self._known:
             return labels
-        if len(labels) != self._labels:
-            raise MisuseError(f"{len(labels)} labels given, {self._labels} declared")
+        if len(labels) != len(self._values):
+            text = f"{len(labels)} labels given, {len(self._values)} declared"
+            raise MisuseError(text)
         with self._lock:
-            if len(self._known) < self._most:
-                self._known.add(labels)
-                return labels
-        self._dropped.inc()
-        return self._other
+            bounded = tuple(map(self._kept, self._values, labels))
+            if bounded not in self._known:
+                if len(self._known) < self._most_series:
+                    self._known.add(bounded)
+                else:
+                    bounded = (OTHER,) * len(labels)
+        if bounded != labels:
+            self._dropped.labels(self._name).inc()
+        return bounded
+
+    def _kept(self, known: set[str], value: str) -> str:
+        if value not in known:
+            if len(known) >= self._most_values:
+                return OTHER
+            known.add(value)
+        return value
 
 
 M = TypeVar(
@@ -102,6 +130,13 @@ class Series(dict[tuple[str, ...], M]):
             self[labels] = series
         return series
 
+    def own(self, labels: tuple[str, ...]) -> M | None:
+        """Give the series with these values; None: there are too many."""
+        series = self.get(labels)
+        if series is None and self._guard.bound(labels) == labels:
+            series = self[labels]
+        return series
+
 
 class Counter:
     """A number that only grows, for each set of labels."""
@@ -115,14 +150,19 @@ class Counter:
 
 
 class Gauge:
-    """A number that goes up and down, for each set of labels."""
+    """A number that goes up and down, for each set of labels.
+
+    One above the bound is left out: several in one series would show the last one's.
+    """
 
     def __init__(self, series: Series[prometheus_client.Gauge]) -> None:
         self._series = series
 
     def set(self, value: float, *labels: str) -> None:
         """Say what it is now."""
-        self._series[labels].set(value)
+        series = self._series.own(labels)
+        if series is not None:
+            series.set(value)
 
 
 class Histogram:
@@ -131,9 +171,25 @@ class Histogram:
     def __init__(self, series: Series[prometheus_client.Histogram]) -> None:
         self._series = series
 
-    def observe(self, value: float, *labels: str) -> None:
-        """Take one value in."""
-        self._series[labels].observe(value)
+    def observe(self, value: float, *labels: str, example: str = "") -> None:
+        """Take one value in.
+
+        Args:
+            value: in the metric's unit.
+            labels: values of its labels.
+            example: correlation id of the message that it was measured at, shown to
+                scrapers that ask for OpenMetrics; empty: none.
+        """
+        # Source: OpenMetrics 1.0: an exemplar's labels have 128 characters at most.
+        fits = 0 < len(example) <= LONGEST_EXAMPLE
+        given = {EXAMPLE: example} if fits else None
+        self._series[labels].observe(value, given)
+
+
+EXAMPLE = "correlation_id"
+"""Label of a histogram's exemplars."""
+
+LONGEST_EXAMPLE = 128 - len(EXAMPLE)
 
 
 class Figure(NamedTuple):
@@ -148,14 +204,14 @@ class Metrics:
     """All figures of one process.
 
     Args:
-        most_series: label sets of one metric that are kept apart.
+        most_values: values of one label that are kept apart.
+        most_series: sets of label values of one metric that are kept apart.
     """
 
-    content_type = CONTENT_TYPE_LATEST
-    """What `render` writes, as HTTP names it."""
-
-    def __init__(self, most_series: int = MOST_SERIES) -> None:
-        self._most_series = most_series
+    def __init__(
+        self, most_values: int = MOST_VALUES, most_series: int = MOST_SERIES
+    ) -> None:
+        self._most = most_values, most_series
         self._registry = CollectorRegistry()
         self._system: SystemCollector | None = None
         self._dropped = prometheus_client.Counter(
@@ -214,6 +270,20 @@ class Metrics:
         """Write all figures in Prometheus' text format."""
         return generate_latest(Plain(self._registry))
 
+    def render_as(self, accept: str) -> tuple[bytes, str]:
+        """Write all figures as a scraper wants them; OpenMetrics has exemplars.
+
+        Args:
+            accept: what its request says; empty: nothing.
+
+        Returns:
+            The figures, and their media type.
+        """
+        if OPEN_METRICS not in accept:
+            return self.render(), CONTENT_TYPE_LATEST
+        encode, media_type = choose_encoder(accept)
+        return encode(Plain(self._registry)), media_type
+
     def figures(self) -> Iterator[Figure]:
         """Give all figures, as `render` writes them; may be called from any thread."""
         for metric in Plain(self._registry).collect():
@@ -221,7 +291,10 @@ class Metrics:
                 yield Figure(sample.name, sample.labels, sample.value)
 
     def _guard(self, name: str, labels: Sequence[str]) -> Guard:
-        return Guard(name, len(labels), self._most_series, self._dropped)
+        return Guard(name, len(labels), self._most, self._dropped)
+
+
+OPEN_METRICS = "application/openmetrics-text"
 
 
 class Plain(Collector):

@@ -148,7 +148,7 @@ def _totals(system: SystemFigures) -> Iterator[Metric]:
         ("reason",),
     )
     yield _counter(
-        "callboard_watchdog",
+        "callboard_watchdog_actions",
         "What the watchdog saw and did.",
         system.watchdog,
         ("kind", "action"),
@@ -165,8 +165,8 @@ def _levels(system: SystemFigures) -> Iterator[Metric]:
         "callboard_run_queue", "Actors waiting for their turn.", system.run_queue
     )
     yield GaugeMetricFamily(
-        "callboard_foreign_messages",
-        "Messages from other threads on their way.",
+        "callboard_thread_messages_waiting",
+        "Messages from other threads that have not arrived yet.",
         system.foreign_waiting,
     )
     yield GaugeMetricFamily(

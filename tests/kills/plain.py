@@ -57,7 +57,7 @@ class PlainTransport:
 
     def __init__(self, port: int, parts: TransportParts) -> None:
         self._port = port
-        self._render = parts.operations.render
+        self._render = parts.metrics.render
         self._clock = parts.clock
         self._ids = IdSource(parts.clock)
         self._stream: trio.SocketStream | None = None

@@ -157,6 +157,7 @@ def environment(extra: Mapping[str, str]) -> dict[str, str]:
     return (
         kept
         | {"PYTHONPATH": str(ROOT), "TERM": "xterm", "STATE_DIRECTORY": "."}
+        | {"CALLBOARD_ADMIN__PORT": "0"}  # many servers run at the same time
         | dict(extra)
     )
 

@@ -38,7 +38,9 @@ def transport_parts(**given: Any) -> TransportParts:
     """
     clock = given.setdefault("clock", SystemClock())
     metrics = given.setdefault("metrics", Metrics())
-    operations = Operations(metrics.render, metrics.content_type, all_is_well)
+    operations = Operations(
+        lambda accept, _is_fresh: metrics.render_as(accept), all_is_well
+    )
     usual: dict[str, Any] = {
         "ids": IdSource(SystemClock()),
         "bridge": Bridge(shutdown_timeout=3),

@@ -63,6 +63,7 @@ def cold(why: str) -> SettingRule:
 TABLE: dict[str, SettingRule] = {
     "access": live("services"),
     "accounts": live("catalogue"),
+    "admin": cold("its address is taken once, before all else"),
     "agent_defaults": live("agents"),  # what agents inherit is in `agents` already
     "agents": live("services", "agents"),  # and see `further`
     "approvals": live("services"),

@@ -29,7 +29,7 @@ from connectors.files.blobs import bytes_of
 from connectors.web.errors import unknown_model
 from connectors.web.openai import protocol as wire
 from connectors.web.openai.completions import CompletionContext, CompletionsEndpoint
-from connectors.web.operations import operation_routes, tree_route
+from connectors.web.operations import operation_routes, requests_counter
 from connectors.web.platform_webhooks import PlatformEndpoint
 from connectors.web.server import (
     HttpSettings,
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from connectors.web.webhooks import IncomingWebhooks
     from runtime.clock import Clock
     from runtime.ids import IdSource
+    from runtime.telemetry.metrics import Counter
 
 
 # Chosen: programs send it back with each further question, a third larger, and a
@@ -133,6 +134,7 @@ class HttpTransport(ServerTransport):
         self._doors: IncomingWebhooks | None = None
         self._gates = Gates()
         self._blobs: BlobFolder | None = None
+        self._requests: Counter | None = None
         self._bridge = bridge
         self._agents = agents
         self._operations = operations
@@ -144,6 +146,10 @@ class HttpTransport(ServerTransport):
     def keep_files(self, blobs: BlobFolder | None) -> None:
         """Set the folder of files that agents send; before `listen`."""
         self._blobs = blobs
+
+    def count_requests(self, requests: Counter) -> None:
+        """Set what counts requests by status; before `listen`."""
+        self._requests = requests
 
     def open_doors(self, doors: IncomingWebhooks | None) -> None:
         """Set the incoming webhooks, if there are any; before `listen`."""
@@ -220,12 +226,11 @@ class HttpTransport(ServerTransport):
                 Route("/v1/chat/completions", completions, methods=["POST"]),
                 *model_routes(context, int(self._clock.wall())),
                 *operation_routes(self._operations, self._bridge, context.refusal),
-                tree_route(self._operations, context.refusal),
                 *(webhooks.routes if webhooks else ()),
                 *PlatformEndpoint(self._gates, context).routes,
             ]
         )
-        await serve(app, sock, self._settings, completions.stop)
+        await serve(app, sock, self._settings, completions.stop, self._requests)
 
     def give_up(self, reason: str) -> None:
         """End all requests that wait for an answer with 503."""
@@ -307,4 +312,5 @@ def make_transport(
     transport.open_gates(parts.gates)
     transport.open_doors(parts.doors)
     transport.keep_files(parts.blobs)
+    transport.count_requests(parts.once(requests_counter))
     return transport

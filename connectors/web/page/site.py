@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from actors.transport import RefusedAttempt
 from connectors.web.errors import ApiError
-from connectors.web.operations import operation_routes
+from connectors.web.operations import probe_routes
 from connectors.web.page.chat.files import FileRoutes
 from connectors.web.page.chat.messages import message_values
 from connectors.web.page.chat.routes import ChatRoutes
@@ -65,7 +65,7 @@ async def make_site(
         *FileRoutes(chat).routes(routes),
     ]
     # Health and readiness only, for `callboard doctor` and monitors; no metrics.
-    found += operation_routes(parts.operations, front.bridge, nobody)[:2]
+    found += probe_routes(parts.operations, front.bridge)
     for view in views:
         found += ViewRoutes(view, inside, streams).routes(routes)
 
@@ -83,10 +83,6 @@ async def make_site(
         front.record_attempt(RefusedAttempt(reason))
 
     return Shield(app, front.config, refused)
-
-
-def nobody(_request: Request) -> None:
-    """Refuse nobody: health and readiness need no login."""
 
 
 STATIC_FOLDER = Path(__file__).parent / "static"

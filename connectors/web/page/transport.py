@@ -23,6 +23,7 @@ from connectors.asyncio_bridge.crossing import BridgeError
 from connectors.chat.server_transport import ServerTransport
 from connectors.files.blobs import bytes_of
 from connectors.web.history import ConnectorStore, tidy_for_ever
+from connectors.web.operations import requests_counter
 from connectors.web.page.chat.chats import all_chats, find_chat
 from connectors.web.page.chat.hub import ChatParts, TabHub
 from connectors.web.page.chat.messages import page_history
@@ -212,7 +213,8 @@ class PageTransport(ServerTransport):
             return await make_site(front, chat, parts, self._views)
 
         try:
-            await serve(Lazy(make), sock, self._settings, front.stopping.set)
+            stop, requests = front.stopping.set, parts.once(requests_counter)
+            await serve(Lazy(make), sock, self._settings, stop, requests)
         finally:
             self._hub = None
 

@@ -98,6 +98,19 @@ def test_each_agent_and_each_person_has_a_sum_of_its_own(
     assert (budgets.verdict(BEN, NOON).stop is not None) == ben_is_stopped
 
 
+def test_of_a_budget_is_left_what_whoever_spent_most_has_left() -> None:
+    each = Budget(scope="user", period="day", hard=Limit(usd=10.0, tokens=100))
+    soft = Budget(scope="all", period="day", soft=Limit(usd=1.0))
+    budgets = make(each, HARD, soft)
+    assert list(budgets.left(NOON)) == [(each, 1.0), (HARD, 1.0)]
+    budgets.enter(ANNA, Amount(2.5), NOON)
+    budgets.enter(BEN, Amount(1.0, 40), NOON)
+    assert list(budgets.left(NOON)) == [(each, 0.6), (HARD, 0.65)]
+    budgets.enter(BEN, Amount(20.0), NOON)
+    assert list(budgets.left(NOON)) == [(each, 0.0), (HARD, 0.0)]
+    assert list(budgets.left(NOON + DAY)) == [(each, 1.0), (HARD, 1.0)]
+
+
 def test_whoever_has_a_connectors_key_gains_nothing_by_another_name() -> None:
     budgets = make(Budget(scope="connector", period="day", hard=Limit(tokens=5)))
     for number in range(5):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from runtime.errors import MisuseError, SequenceConflictError
 from runtime.sqlite.database import SqliteDatabase
-from runtime.store.database import DROPPED, Totals
+from runtime.store.database import DROPPED, OldestOpen, Totals
 from runtime.store.memory import MemoryStore
 from runtime.store.rows import (
     BY_HAND,
@@ -29,6 +30,7 @@ from tests.support.store.rows import (
     accepting,
     enqueueing,
     events,
+    heard,
     noting,
     summing_up,
 )
@@ -151,6 +153,24 @@ async def test_who_looks_live_sees_what_is_written_meanwhile(
         assert rows.deliveries(["pending"]) == await store.undelivered()
         assert rows.counts() == await store.counts()
     assert not await store.was_changed_outside()
+
+
+async def test_the_oldest_open_rows_are_those_that_are_not_settled(
+    store: Store, database: Outside
+) -> None:
+    await store.commit(accepting("m1"))
+    with database.inspect() as rows:
+        assert rows.oldest_open() == OldestOpen(NOW, 0.0)
+    late = (msgspec.structs.replace(heard("m2"), at=LATER),)
+    await store.commit(Commit(at=LATER, accepts=late))
+    await store.commit(enqueueing("d1", at=LATER))
+    with database.inspect() as rows:
+        assert rows.oldest_open() == OldestOpen(NOW, LATER)
+    settle = (Settle("m1", "replied"),)
+    sent = (Receipt("d1", "sent"),)
+    await store.commit(Commit(at=LATER, settles=settle, receipts=sent))
+    with database.inspect() as rows:
+        assert rows.oldest_open() == OldestOpen(LATER, 0.0)
 
 
 async def test_what_is_written_meanwhile_is_not_seen_otherwise(

@@ -18,6 +18,7 @@ from runtime.store.database import (
     FIRST,
     JournalEntry,
     Mark,
+    OldestOpen,
     Totals,
     dropped_delivery,
     dropped_message,
@@ -59,6 +60,13 @@ class MemoryInspection:
         for each in self._rows.outbox.values():
             counted.outbox[each.state] = counted.outbox.get(each.state, 0) + 1
         return counted
+
+    def oldest_open(self) -> OldestOpen:
+        inbox, outbox = self._rows.inbox.values(), self._rows.outbox.values()
+        return OldestOpen(
+            min((each.at for each in inbox if not each.settled_at), default=0.0),
+            min((each.at for each in outbox if not each.settled_at), default=0.0),
+        )
 
     def totals(self) -> Totals:
         rows = self._rows

@@ -117,7 +117,9 @@ async def open_channel(
         settings or HttpSettings(port=0),
         bridge,
         agents=lambda: AGENTS,
-        operations=Operations(lambda: b"answer_total 42\n", "text/plain", readiness),
+        operations=Operations(
+            lambda _accept, _is_fresh: (b"answer_total 42\n", "text/plain"), readiness
+        ),
         clock=SystemClock(),
         ids=IdSource(SystemClock()),
     )

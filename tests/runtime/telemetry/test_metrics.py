@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import prometheus_client
 import pytest
 import trio
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.openmetrics import parser as open_metrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from runtime.errors import MisuseError
@@ -17,6 +20,9 @@ from runtime.testing import wait_settled
 from tests.support.puppet import Puppet, crash, supervise, virtual
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from prometheus_client.core import Metric
     from trio.testing import MockClock
 
     from runtime.system import ActorSystem
@@ -57,30 +63,96 @@ def test_counters_gauges_and_histograms_are_shown() -> None:
     assert shown["other_seconds_count"] == 1
 
 
-def test_too_many_series_are_counted_together() -> None:
-    metrics = Metrics(most_series=2)
-    counter = metrics.counter("things", "Things.", ("kind", "name"))
+def test_too_many_values_of_a_label_are_counted_together() -> None:
+    metrics = Metrics(most_values=2)
+    counter = metrics.counter("things", "Things.", ("name", "outcome"))
     for number in range(5):
-        counter.add(1, "kind", str(number))
-        counter.add(1, "kind", "0")
+        counter.add(1, str(number), "ok")
+        counter.add(1, "0", "failed")
     shown = read(metrics)
-    assert shown["things_total kind=kind, name=0"] == 6
-    assert shown[f"things_total kind={OTHER}, name={OTHER}"] == 3
+    assert shown["things_total name=0, outcome=ok"] == 1
+    assert shown["things_total name=0, outcome=failed"] == 5
+    assert shown[f"things_total name={OTHER}, outcome=ok"] == 3
     dropped = "callboard_metric_series_dropped_total metric=things_total"
     assert shown[dropped] == 3
 
 
-def test_values_above_the_bound_are_spread_together() -> None:
-    metrics = Metrics(most_series=1)
+def test_a_hundred_agents_are_kept_apart() -> None:
+    metrics = Metrics()
+    counter = metrics.counter("turns", "Turns.", ("agent", "outcome"))
+    for agent in range(100):
+        for outcome in ("replied", "failed", "cancelled", "timeout"):
+            counter.add(1, f"agent{agent}", outcome)
+    turns = {name for name in read(metrics) if name.startswith("turns_total")}
+    assert len(turns) == 400
+    assert not any(OTHER in name for name in turns)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 6)), max_size=60
+    )
+)
+def test_series_are_bounded_and_their_sum_is_what_was_counted(
+    found: list[tuple[int, int, int]],
+) -> None:
+    metrics = Metrics(most_values=4, most_series=10)
+    counter = metrics.counter("things", "Things.", ("a", "b", "c"))
+    for labels in found:
+        counter.add(1, *map(str, labels))
+    things = [v for k, v in read(metrics).items() if k.startswith("things_total")]
+    assert sum(things) == len(found)
+    assert len(things) <= 11, "ten, and all others"
+
+
+def test_a_gauge_above_the_bound_is_left_out_not_mixed_up() -> None:
+    metrics = Metrics(most_values=1)
     spread = metrics.histogram("thing_seconds", "Time.", ("kind",), (1.0,))
     gauge = metrics.gauge("things", "Things.", ("kind",))
-    for kind in ("a", "b", "c", "b", "a"):
+    for value, kind in enumerate(("a", "b", "c", "b", "a")):
         spread.observe(0.5, kind)
-        gauge.set(1, kind)
+        gauge.set(value, kind)
     shown = read(metrics)
     assert shown["thing_seconds_count kind=a"] == 2
     assert shown["thing_seconds_count kind=other"] == 3
-    assert shown["things kind=other"] == 1
+    assert shown["things kind=a"] == 4
+    assert "things kind=other" not in shown
+    dropped = "callboard_metric_series_dropped_total metric=things"
+    assert shown[dropped] == 3
+
+
+def test_what_was_never_dropped_is_not_shown() -> None:
+    metrics = Metrics()
+    metrics.counter("things", "Things.", ("kind",)).add(1, "a")
+    assert not [name for name in read(metrics) if "dropped_total" in name]
+
+
+def test_openmetrics_shows_an_example_of_each_bucket() -> None:
+    metrics = Metrics()
+    spread = metrics.histogram("thing_seconds", "Time.", ("kind",), (1.0, 2.0))
+    spread.observe(0.5, "a", example="01JABC")
+    spread.observe(1.5, "a")
+    spread.observe(1.5, "a", example="x" * 200)
+    accepted = "application/openmetrics-text;version=1.0.0;q=0.9,text/plain;q=0.1"
+    body, kind = metrics.render_as(accepted)
+    assert kind.startswith("application/openmetrics-text")
+    read_all = cast(
+        "Callable[[str], Iterable[Metric]]",
+        getattr(open_metrics, "text_string_to_metric_families"),  # noqa: B009  untyped
+    )
+    families = {each.name: each for each in read_all(body.decode())}
+    found = {
+        sample.labels["le"]: sample.exemplar
+        for sample in families["thing_seconds"].samples
+        if sample.name.endswith("_bucket")
+    }
+    assert found["1.0"]
+    assert found["1.0"].labels == {"correlation_id": "01JABC"}
+    assert not found["2.0"]
+    plain, kind = metrics.render_as("")
+    assert kind.startswith("text/plain")
+    assert plain == metrics.render()
+    assert b"01JABC" not in plain
 
 
 def test_labels_must_be_those_declared() -> None:
@@ -118,7 +190,7 @@ async def test_a_system_is_shown(autojump_clock: MockClock) -> None:
         assert shown["callboard_loop_lag_seconds"] == 0
         assert shown["callboard_run_queue"] == 1
         assert shown["callboard_timers"] == 0
-        assert shown["callboard_foreign_messages"] == 0
+        assert shown["callboard_thread_messages_waiting"] == 0
 
 
 async def test_what_ended_actors_handled_stays_counted(
@@ -161,7 +233,6 @@ def test_names_please_prometheus() -> None:
     metrics.histogram("callboard_thing_seconds", "Time.").observe(1)
     text = metrics.render().decode()
     assert "_created" not in text
-    assert "text/plain" in metrics.content_type
     kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
     helped = set(re.findall(r"^# HELP (\S+) \S", text, re.MULTILINE))
     assert helped == set(kinds)

@@ -86,5 +86,5 @@ class Unobserved(Histogram):
     def __init__(self) -> None:
         """Keep nothing."""
 
-    def observe(self, value: float, *labels: str) -> None:
+    def observe(self, value: float, *labels: str, example: str = "") -> None:
         """Forget it."""

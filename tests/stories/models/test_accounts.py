@@ -105,7 +105,7 @@ async def test_when_no_account_is_left_the_fallback_answers(
     assert await ask(autojump_clock, cast, "one") == ["anna: cheap-1@spare: one"]
     text = cast.metrics.render().decode()
     assert 'callboard_fallbacks_total{instead="cheap",model="smart"} 1' in text
-    assert "callboard_cool_downs 2" in text
+    assert "callboard_models_cooling_down 2" in text
 
 
 async def test_cool_downs_that_are_over_are_not_shown_any_more(
@@ -114,13 +114,13 @@ async def test_cool_downs_that_are_over_are_not_shown_any_more(
     cast = make_cast()
     cast.work.faults.append(fault("rate", 100.0))
     async with open_company(autojump_clock, cast):
-        assert "callboard_cool_downs 0" in cast.metrics.render().decode()
+        assert "callboard_models_cooling_down 0" in cast.metrics.render().decode()
         for _ in range(2):
             cast.platform.write("hi")
             await at_rest(cast)
-            assert "callboard_cool_downs 1" in cast.metrics.render().decode()
+            assert "callboard_models_cooling_down 1" in cast.metrics.render().decode()
             await trio.sleep(111)
-            assert "callboard_cool_downs 0" in cast.metrics.render().decode()
+            assert "callboard_models_cooling_down 0" in cast.metrics.render().decode()
             cast.work.faults.append(fault("rate", 100.0))
 
 
@@ -167,7 +167,7 @@ async def test_nobody_is_let_in_anywhere(
     assert all("check its key" in line.getMessage() for line in errors)
     assert not any(word in said for word in NEVER_SHOWN)
     assert await cast.inbox() == {"replied": 1}  # trying again could not help
-    assert b"callboard_accounts_out 2" in cast.metrics.render()
+    assert b"callboard_accounts_refused 2" in cast.metrics.render()
 
 
 async def test_a_key_that_was_refused_once_is_tried_again(

@@ -74,7 +74,7 @@ async def test_who_has_spent_it_all_is_told_and_nothing_is_tried_again(
     assert is_refused(three)
     assert await cast.inbox() == {"replied": 3}
     assert cast.asked() == (2, 0, 0)
-    assert b'callboard_budget_total{action="stop"} 1' in cast.metrics.render()
+    assert b'callboard_budget_actions_total{action="stop"} 1' in cast.metrics.render()
     assert b'callboard_cost_dollars_total{model="smart"} 1.0' in cast.metrics.render()
 
 
@@ -146,8 +146,8 @@ async def test_from_the_soft_limit_on_a_cheaper_model_answers(
         "anna: cheap-1@spare: three",
     ]
     text = cast.metrics.render().decode()
-    assert 'callboard_budget_total{action="soft"} 1' in text
-    assert 'callboard_budget_total{action="downgrade"} 2' in text
+    assert 'callboard_budget_actions_total{action="soft"} 1' in text
+    assert 'callboard_budget_actions_total{action="downgrade"} 2' in text
 
 
 @pytest.mark.parametrize("how", ["process", "failed", "killed"])
@@ -289,7 +289,7 @@ async def test_a_damaged_row_of_the_ledger_is_left_out_and_told(
     assert [is_refused(each) for each in cast.platform.said()] == [False, True]
     told = [each.message for each in caplog.records if each.levelno == logging.ERROR]
     assert told == ["a row of the ledger cannot be read and is left out"]
-    assert b'callboard_budget_total{action="unread"} 1' in cast.metrics.render()
+    assert b'callboard_budget_actions_total{action="unread"} 1' in cast.metrics.render()
 
 
 async def test_while_the_ledger_cannot_be_read_nobody_is_asked(
