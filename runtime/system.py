@@ -104,8 +104,6 @@ class ActorSystem:
         if kernel.is_closing:
             raise MisuseError("the actor system is closing; nobody can be spawned")
         lifecycle.refuse_other(actor)
-        if getattr(actor, "_cell", None) is not None:
-            raise MisuseError(f"{actor} has been spawned before; make a new one")
         name = name or kernel.next_name(type(actor).__name__)
         if name in kernel.names:
             raise MisuseError(f"there is an actor {name!r} already")

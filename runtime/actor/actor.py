@@ -9,6 +9,7 @@ Terms: pykka's (`on_start`, `on_stop`, `on_failure`, `on_receive`).
 
 from __future__ import annotations
 
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import pykka
@@ -90,6 +91,19 @@ class Actor(PykkaActor):
         # Why not super().__init__(): it makes a uuid and a threading.Event, the
         # largest part of what an actor costs; the cell has a name and a state.
         pass
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Refuse a deadline that is none where the class is made, not in the loop.
+
+        Raises:
+            MisuseError: `deadline` is neither None nor 0 seconds or more.
+        """
+        super().__init_subclass__(**options)
+        if cls.deadline is not None and not cls.deadline >= 0:
+            raise MisuseError(
+                f"{cls.__name__}.deadline must be None or 0 seconds or more, not"
+                f" {cls.deadline!r}"
+            )
 
     @classmethod
     def start(cls, *_args: Any, **_kwargs: Any) -> NoReturn:
@@ -191,10 +205,11 @@ class Actor(PykkaActor):
     def tell(self, recipient: str | ActorRef, message: Any) -> bool:
         """Tell an actor something, by its ref or its name; never raises.
 
-        What cannot be taken in becomes a dead letter with a reason.
+        What cannot be taken in becomes a dead letter with a reason. From another
+        thread, a handler's helper say, it is sent on its way.
 
         Returns:
-            False if it became a dead letter.
+            False if it became a dead letter, or could not be sent on its way.
         """
         cell = self._bound()
         if self._is_left_behind:
@@ -210,7 +225,7 @@ class Actor(PykkaActor):
         behind tells it nothing.
         """
         if not self._is_left_behind:
-            self._bound().post_system(message)
+            self._at_home().post_system(message)
 
     def requeue(self, message: Any) -> None:
         """Put a message before all that wait, for this or the next incarnation."""
@@ -282,11 +297,19 @@ class Actor(PykkaActor):
         return self.on_receive(message)
 
     def _present(self) -> Cell:
-        cell = self._bound()
+        cell = self._at_home()
         if cell.actor is not self:
             raise MisuseError(
                 f"this incarnation of {cell.name} has ended; what it left running "
                 "may not act for the next one"
+            )
+        return cell
+
+    def _at_home(self) -> Cell:
+        cell = self._bound()
+        if get_ident() != cell.kernel.dispatcher.thread_id:
+            raise MisuseError(
+                f"another thread asks this of {cell.name}: use `tell`, or its ref"
             )
         return cell
 

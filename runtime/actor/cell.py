@@ -8,10 +8,12 @@ them handled, `lifecycle.py` starts and ends incarnations.
 from __future__ import annotations
 
 from functools import partial
+from threading import get_ident
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+import pykka
 import trio
 
 from runtime.actor import lifecycle
@@ -33,8 +35,8 @@ from runtime.actor.ref import ActorRef, cell_of
 from runtime.errors import (
     DeadlineError,
     InterruptedActorError,
+    MailboxFullError,
     MisuseError,
-    ProgramEndError,
 )
 
 if TYPE_CHECKING:
@@ -95,11 +97,14 @@ class Cell(Intake):
             try:
                 result = receive(message)
             except BaseException as raised:  # noqa: BLE001  `judge` decides
-                if not self._fail(item, self.kernel.judge(raised)):
+                # Why no name for the error: its traceback would hold this frame.
+                if not self._fail(item, lifecycle.failed(self.kernel.judge(raised))):
                     return None
                 continue
             if type(result) is CoroutineType:
-                self._begin()
+                # Before its task has begun: there must be something to cancel.
+                self.scope = trio.CancelScope()
+                self.busy_since = trio.current_time()
                 return result  # pyright: ignore[reportUnknownVariableType]
             if is_wrapped:
                 self._answer(item, result)
@@ -150,13 +155,6 @@ class Cell(Intake):
             lifecycle.end(self, lifecycle.failed(self.kernel.judge(raised)))
             return False
 
-    def _begin(self) -> trio.CancelScope:
-        """Make what cancels an `async` handler, before its task has begun."""
-        self.scope = trio.CancelScope()
-        self.cancel_reason = ""
-        self.busy_since = trio.current_time()
-        return self.scope
-
     def _answer(self, item: object, result: object) -> None:
         """Count a handled message and answer it if it was asked."""
         self.handled += 1
@@ -166,21 +164,23 @@ class Cell(Intake):
                 self.kernel.dead_letters.add(self.name, "late_reply", item.message)
         self.current = EMPTY
 
-    def _fail(self, item: object, error: Exception) -> bool:
-        """Deal with what a handler raised.
+    def _fail(self, item: object, exit_: Exit) -> bool:
+        """Deal with a handler that did not come to its end, and with its message.
 
         Returns:
             Whether the actor goes on: the asker got the error.
         """
+        error = exit_.error
+        if exit_.how == "killed" or error is None:
+            self.give_up(self.current, "killed")
+            lifecycle.end(self, exit_)
+            return False
         self.failed += 1
         # A message that was set aside fails like any other; one that waits in the
         # mailbox again is left there.
         is_ours = self.current is not STASHED or self.mailbox.take_back(item)
         self.current = EMPTY
-        if isinstance(error, ProgramEndError):
-            if is_ours:
-                self.give_up(item, "killed")
-        elif is_ours and isinstance(item, Envelope) and item.is_ask:
+        if is_ours and isinstance(item, Envelope) and item.is_ask:
             asker, item.reply = item.reply, None  # the error holds the item
             if asker is not None:
                 asker.offer_error(error)
@@ -191,7 +191,7 @@ class Cell(Intake):
                 return True
         elif is_ours:
             self._count_kill(item)
-        lifecycle.end(self, lifecycle.failed(error))
+        lifecycle.end(self, exit_)
         return False
 
     def _count_kill(self, item: object) -> None:
@@ -211,7 +211,7 @@ class Cell(Intake):
         dispatcher = self.kernel.dispatcher
         while coroutine is not None:
             item = self.current
-            ended = await self._run(coroutine)
+            ended = await lifecycle.guard(self, coroutine, has_deadline=True)
             if ended is None:
                 self.kernel.watchdog[self.actor_class.__name__, "came_back"] += 1
                 return
@@ -221,69 +221,28 @@ class Cell(Intake):
             left = last - self.handled - self.failed if goes_on else 0
             coroutine = self._drain(actor, left)
 
-    async def _run(self, coroutine: Any) -> tuple[Exception | None, object] | None:
-        """Run one `async` handler in its own cancel scope, under its deadline.
-
-        Returns:
-            What it raised or else gave; None if its actor has gone on without it.
-        """
-        kernel = self.kernel
-        scope = self.scope or self._begin()
-        seconds = self.actor_class.deadline
-        timer = None
-        if seconds is not None:
-            overrun = partial(lifecycle.overrun, self, scope, seconds)
-            timer = kernel.timers.call_in(seconds, overrun)
-        error: Exception | None = None
-        result: object = None
-        try:
-            with scope:
-                result = await coroutine
-        except BaseException as raised:  # noqa: BLE001  `judge` decides
-            error = kernel.judge(raised)
-        finally:
-            if timer is not None:
-                timer.cancel()
-        if self.scope is not scope:
-            return None
-        self.scope = None
-        if scope.cancelled_caught or error:
-            error = self._why_cancelled(error, seconds)
-        try:
-            return error, result
-        finally:  # its traceback holds this frame
-            del error
-
-    def _why_cancelled(
-        self, error: Exception | None, seconds: float | None
-    ) -> Exception:
-        """Name what ended a handler; what it raised itself counts for less."""
-        if self.cancel_reason == "deadline":
-            text = f"{self.name} ran longer than {seconds} s"
-            overran = DeadlineError(text, actor=self.name)
-            overran.__cause__ = error
-            return overran
-        return error or InterruptedActorError(f"{self.name} was interrupted")
-
     def _settle(
         self, actor: Actor, item: object, error: Exception | None, result: object
     ) -> bool:
         """Deal with how an `async` handler ended; False when its actor ends too."""
-        is_killed = self.cancel_reason == "killed"
-        if error is None:
+        exit_ = self.ending
+        if error is None and result is not lifecycle.CANCELLED:
             self._answer(item, result)
-        elif is_killed:
-            self.give_up(self.current, "killed")
-        elif isinstance(error, InterruptedActorError) and self.cancel_reason:
-            return self._interrupted(actor, item)
-        else:
-            return self._fail(item, error)
-        if is_killed:
-            lifecycle.end(self, KILLED)
-        return not is_killed
+            if exit_ is None:
+                return True
+            lifecycle.end(self, exit_)  # in time or not, it was to end
+            return False
+        if exit_ is None:
+            if error is None:
+                return self._interrupted(actor, item)
+            exit_ = lifecycle.failed(error)
+        elif exit_.error is not None:  # what it raised itself counts for less
+            exit_.error.__cause__ = error
+        return self._fail(item, exit_)
 
     def _interrupted(self, actor: Actor, item: object) -> bool:
-        interrupted, self.current = self.current, EMPTY
+        # Why not `EMPTY`: whoever kills the actor in its hook must find it busy.
+        interrupted, self.current = self.current, STASHED
         if isinstance(interrupted, Envelope) and interrupted.reply is not None:
             text = f"{self.name} was interrupted"
             interrupted.reply.offer_error(InterruptedActorError(text))
@@ -294,24 +253,36 @@ class Cell(Intake):
             self.failed += 1
             lifecycle.end(self, lifecycle.failed(self.kernel.judge(raised)))
             return False
+        self.current = EMPTY
         return True
 
     # --- what the actor asks of it --------------------------------------------
 
     def tell(self, recipient: str | ActorRef, message: object) -> bool:
         """Tell another actor something; make a dead letter of what it cannot take."""
+        kernel = self.kernel
+        if get_ident() != kernel.dispatcher.thread_id:
+            return self._tell_from_thread(recipient, message)
         if isinstance(recipient, str):
-            cell = self.kernel.names.get(recipient)
+            cell = kernel.names.get(recipient)
             if cell is None:
-                self.kernel.dead_letters.add(recipient, "no_such_actor", message)
+                kernel.dead_letters.add(recipient, "no_such_actor", message)
                 return False
         else:
             cell = cell_of(recipient)
         if cell.is_dead:
-            self.kernel.dead_letters.add(cell.name, "stopped", message)
+            kernel.dead_letters.add(cell.name, "stopped", message)
             return False
         if not cell.offer(message):
-            self.kernel.dead_letters.add(cell.name, "mailbox_full", message)
+            kernel.dead_letters.add(cell.name, "mailbox_full", message)
+            return False
+        return True
+
+    def _tell_from_thread(self, recipient: str | ActorRef, message: object) -> bool:
+        call = partial(self.tell, recipient, message)
+        try:
+            self.kernel.dispatcher.send_soon(self, call, message)
+        except (pykka.ActorDeadError, MailboxFullError):
             return False
         return True
 
@@ -402,12 +373,10 @@ class Cell(Intake):
 
     def kill(self) -> None:
         """End at once; the supervisor decides what next."""
-        if self.state in {"dead", "down"} or self.cancel_reason == "killed":
+        if self.state in {"dead", "down"} or self.is_killed:
             return
         if self.scope is not None:
-            self.cancel("killed")
-            give_up = partial(lifecycle.abandon, self, self.scope, KILLED)
-            self.kernel.timers.call_in(lifecycle.PATIENCE, give_up)
+            lifecycle.cut_short(self, self.scope, KILLED)
         elif self.state == "running" and self.current is EMPTY:
             lifecycle.end(self, KILLED)
         elif self.state in {"running", "starting"}:  # from inside its own code

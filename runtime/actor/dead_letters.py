@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from runtime.telemetry.logs import EventLog
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+LOG = EventLog("kernel")
 
 Reason = Literal[
     "mailbox_full",
@@ -83,7 +87,10 @@ class DeadLetters:
         letter = DeadLetter(recipient, reason, message)
         self._put(letter, self._weigh(message))
         for observer in self._observers:
-            observer(letter)
+            try:
+                observer(letter)
+            except Exception as error:  # noqa: BLE001  a stranger's function
+                LOG.fault("observer of dead letters failed", error)
 
     def _put(self, letter: DeadLetter, weight: int) -> None:
         if weight * 4 > self._keep_bytes:
@@ -111,9 +118,10 @@ class DeadLetters:
             del weights[name]
 
     def observe(self, observer: Callable[[DeadLetter], None]) -> None:
-        """Call `observer` with every dead letter from now on; it must not raise.
+        """Call `observer` with every dead letter from now on; it must not wait.
 
-        It gets the message itself, also where that is too heavy to be kept.
+        What it raises goes to the log. It gets the message itself, also where that is
+        too heavy to be kept.
         """
         self._observers.append(observer)
 

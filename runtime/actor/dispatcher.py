@@ -10,7 +10,7 @@ that switches tasks per message stays below 0.2 M messages/s; this does not.
 
 from __future__ import annotations
 
-import contextlib
+import threading
 from collections import deque
 from contextvars import Context
 from threading import get_ident
@@ -55,6 +55,32 @@ class Runnable(Protocol):
         ...
 
 
+class Turn(trio.abc.Instrument):
+    """What actors may still do before trio sees to its other tasks and to I/O.
+
+    Trio says itself when it has: whatever was handled since then, by whomever, was
+    one turn.
+    """
+
+    def __init__(self) -> None:
+        self.left = MESSAGES_PER_TURN
+        self.now: Callable[[], float] = lambda: 0.0
+        self._ends: float | None = None
+
+    def after_io_wait(self, timeout: float) -> None:  # noqa: ARG002  trio's
+        """Begin the next turn."""
+        self.left = MESSAGES_PER_TURN
+        self._ends = None
+
+    def spend(self, messages: int) -> bool:
+        """Count what was handled; tell whether the turn goes on."""
+        self.left -= messages
+        now = self.now()
+        if self._ends is None:  # from here on: most turns end before the first look
+            self._ends = now + SECONDS_PER_TURN
+        return self.left > 0 and now < self._ends
+
+
 class Dispatcher:
     """Lets actors handle their messages, fairly, on the kernel thread.
 
@@ -67,11 +93,12 @@ class Dispatcher:
         self.thread_id = 0
         self.queue: deque[Runnable] = deque()
         self._foreign: deque[Callable[[], object]] = deque()
-        self._foreign_is_awake = False
-        self._turns = 0
-        self._left = 0
-        self._ends: float | None = None
-        self._now: Callable[[], float] = lambda: 0.0
+        # Why one that may be taken twice: a finalizer, which runs anywhere, may tell.
+        self._lock = threading.RLock()
+        self._is_coming = False
+        """Whether `_make_foreign_calls` is on its way."""
+
+        self._turn = Turn()
         self._context = Context()
         self._token: trio.lowlevel.TrioToken | None = None
         self._has_ended = False
@@ -82,13 +109,17 @@ class Dispatcher:
         """Take the present trio thread as the kernel's."""
         self.thread_id = get_ident()
         self._token = trio.lowlevel.current_trio_token()
-        self._now = trio.lowlevel.current_clock().current_time
+        self._turn.now = trio.lowlevel.current_clock().current_time
+        trio.lowlevel.add_instrument(self._turn)
 
     def close(self) -> None:
         """Make what other threads left, then refuse them from now on."""
-        self._has_ended = True
+        with self._lock:
+            self._has_ended = True
         while self._foreign:
             self._make_calls()
+        if self._token is not None:
+            trio.lowlevel.remove_instrument(self._turn)
 
     @property
     def waiting(self) -> int:
@@ -134,31 +165,29 @@ class Dispatcher:
         token = self._token
         if token is None:
             raise MisuseError("the actor system is not open; use `async with`")
-        if not self._has_ended:
+        text = f"{runnable.name} is gone: its system has ended"
+        with self._lock:
+            if self._has_ended:
+                raise pykka.ActorDeadError(text)
             self._foreign.append(call)
-            # Order matters: append first, then look; `_make_foreign_calls` lowers
-            # the flag first, then empties the queue. Relies on the GIL.
-            if self._foreign_is_awake and not self._has_ended:
+            if self._is_coming:
                 return
-            self._foreign_is_awake = True
-            try:
-                token.run_sync_soon(self._make_foreign_calls)
-            except trio.RunFinishedError:
-                # Another thread may have found the flag and gone: its call finds
-                # everybody dead, and whoever waits for it is answered.
-                with contextlib.suppress(ValueError):
-                    self._foreign.remove(call)
-                self.close()
-            else:
-                return
-        raise pykka.ActorDeadError(f"{runnable.name} is gone: its system has ended")
+            self._is_coming = True
+        try:
+            token.run_sync_soon(self._make_foreign_calls)
+        except trio.RunFinishedError:
+            with self._lock:
+                was_closed, self._has_ended = self._has_ended, True
+            if not was_closed:  # or else `close` has made the call
+                self._foreign.clear()
+                raise pykka.ActorDeadError(text) from None
 
     @trio.lowlevel.enable_ki_protection
     async def run(self) -> None:
         """Pump until cancelled."""
         self._context = trio.lowlevel.current_task().context
         while True:
-            self._turn()
+            self._pump()
             if self.queue:
                 await trio.lowlevel.checkpoint()
             else:
@@ -173,7 +202,7 @@ class Dispatcher:
         not the last on the queue is left to the pump, as are all others.
 
         Returns:
-            Whether the task must `rest` all the same: one that always gets its
+            Whether the task must give way all the same: one that always gets its
             answers like this would keep everybody else waiting.
         """
         if get_ident() != self.thread_id:  # the reply was handed to another loop
@@ -183,39 +212,22 @@ class Dispatcher:
             return False
         queue.pop()
         self._context.run(asked.step, 1)  # the asker's own is no affair of theirs
-        return not self.spend(1 + STEP)
-
-    async def rest(self) -> None:
-        """Give trio a turn; then begin a new one unless others have."""
-        turns = self._turns
-        await trio.lowlevel.checkpoint()
-        if turns == self._turns:
-            self._begin()
+        return not self._turn.spend(1 + STEP)
 
     def spend(self, messages: int) -> bool:
         """Count what was handled; tell whether the turn goes on."""
-        self._left -= messages
-        now = self._now()
-        if self._ends is None:  # from here on: most turns end before the first look
-            self._ends = now + SECONDS_PER_TURN
-        return self._left > 0 and now < self._ends
+        return self._turn.spend(messages)
 
-    def _begin(self) -> None:
-        self._turns += 1
-        self._left = MESSAGES_PER_TURN
-        self._ends = None
-
-    def _turn(self) -> None:
-        self._begin()
+    def _pump(self) -> None:
         queue, popleft = self.queue, self.queue.popleft
         spent = 0
         while queue:
             spent += popleft().step(BATCH)
             if spent >= BATCH:
-                if not self.spend(spent):
+                if not self._turn.spend(spent):
                     return
                 spent = 0
-        self._left -= spent
+        self._turn.left -= spent
 
     async def _park(self) -> None:
         def abort(_raise_cancel: object) -> trio.lowlevel.Abort:
@@ -227,25 +239,23 @@ class Dispatcher:
 
     @trio.lowlevel.enable_ki_protection
     def _make_foreign_calls(self) -> None:
-        self._foreign_is_awake = False
-        foreign = self._foreign
+        with self._lock:
+            self._is_coming = False
         self._make_calls()
-        if foreign and not self._foreign_is_awake and self._token is not None:
-            self._foreign_is_awake = True
-            self._token.run_sync_soon(self._make_foreign_calls)
+        with self._lock:
+            if not self._foreign or self._is_coming or self._token is None:
+                return
+            self._is_coming = True
+        self._token.run_sync_soon(self._make_foreign_calls)
 
     def _make_calls(self) -> None:
-        self._begin()
         foreign = self._foreign
         while foreign:
             for _ in range(min(BATCH, len(foreign))):
-                try:
-                    call = foreign.popleft()
-                except IndexError:  # at the end several threads may be here
-                    return
+                call = foreign.popleft()
                 try:
                     call()
                 except BaseException as raised:  # noqa: BLE001  `Kernel.judge` decides
                     self._failed(raised)
-            if not self.spend(BATCH):
+            if not self._turn.spend(BATCH):
                 return

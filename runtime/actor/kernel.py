@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from math import inf
 from threading import get_ident
 from typing import TYPE_CHECKING, cast
 
@@ -18,11 +19,14 @@ from runtime.actor.dispatcher import Dispatcher
 from runtime.actor.messages import weight_of
 from runtime.actor.timers import Timers
 from runtime.errors import KernelError, ProgramEndError
+from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from runtime.actor.cell import Cell
+
+LOG = EventLog("kernel")
 
 # Chosen: an ask that nobody answers ends after half a minute unless it says
 # otherwise; a model call is no ask, so nothing regular takes that long.
@@ -41,7 +45,7 @@ class Kernel:
         self, ask_timeout: float, report: Callable[[str, dict[str, object]], None]
     ) -> None:
         self.ask_timeout = ask_timeout
-        self.report = report
+        self._report = report
         self.dispatcher = Dispatcher(self._call_failed)
         self.timers = Timers()
         self.dead_letters = DeadLetters(weight_of)
@@ -95,20 +99,27 @@ class Kernel:
         self.handled += handled
         self.handled_by[kind] += handled
 
-    def judge(self, raised: BaseException) -> Exception:
+    def judge(self, raised: BaseException, *, is_awaited: bool = False) -> Exception:
         """Say what became of an actor's code that raised; see to the program's end.
 
         The one place that decides about what is no `Exception`, alone or in a group.
+
+        Args:
+            raised: what it was.
+            is_awaited: whether this task awaited the code, so that trio may cancel it.
 
         Returns:
             What the actor failed with; `ProgramEndError` if the program ends.
 
         Raises:
-            trio.Cancelled: it is one, which is trio's matter.
+            trio.Cancelled: it is one, and meant for this task. One that was kept from
+                elsewhere, as the answer to an ask say, is a mistake like any.
         """
         if isinstance(raised, Exception):
             return raised
-        if _found(raised, trio.Cancelled) is not None:
+        # Where the actor's own scope is closed, only the end of all tasks can be meant.
+        is_ending = is_awaited and trio.current_effective_deadline() == -inf
+        if is_ending and _found(raised, trio.Cancelled) is not None:
             raise raised
         end = _found(raised, (KeyboardInterrupt, SystemExit))
         if end is None:
@@ -132,6 +143,13 @@ class Kernel:
         self.fatal = self.fatal or error
         if self.end_program is not None:
             self.end_program()
+
+    def report(self, event: str, fields: dict[str, object]) -> None:
+        """Tell the operator; that this fails is no reason for anybody to end."""
+        try:
+            self._report(event, fields)
+        except Exception as error:  # noqa: BLE001  a stranger's function
+            LOG.fault("report failed", error, about=event)
 
     def next_name(self, kind: str) -> str:
         """Make up a name for an actor that was given none."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pykka
 import trio
@@ -17,7 +17,14 @@ import trio
 from runtime.actor.actor import Actor
 from runtime.actor.envelope import Notice
 from runtime.actor.mailbox import EMPTY
-from runtime.actor.messages import KILLED, ChildEnded, Exit, Stop, Terminated
+from runtime.actor.messages import (
+    KILLED,
+    ChildEnded,
+    Exit,
+    Stop,
+    Terminated,
+    graver,
+)
 from runtime.actor.reply import Reply
 from runtime.errors import (
     DeadlineError,
@@ -41,6 +48,9 @@ VERIFY_AFTER = 30.0
 # is left behind and its actor replaced.
 PATIENCE = 5.0
 
+CANCELLED: Final = object()
+"""What a coroutine gave that was cancelled and raised nothing else."""
+
 
 def start_task(cell: Cell, call: Callable[..., Awaitable[object]], *args: Any) -> None:
     """Start a task of the actor's own in the system's nursery."""
@@ -51,12 +61,14 @@ def start_task(cell: Cell, call: Callable[..., Awaitable[object]], *args: Any) -
 
 
 def refuse_other(found: object) -> None:
-    """Refuse what is no actor, as a class or a function that makes some.
+    """Refuse what is no actor, as a class or a function, and one that has run before.
 
     Raises:
-        MisuseError: it is none.
+        MisuseError: it is none, or not a new one.
     """
     if isinstance(found, Actor):
+        if getattr(found, "_cell", None) is not None:
+            raise MisuseError(f"{found} has been started before; make a new one")
         return
     if isinstance(found, type):
         name = found.__name__
@@ -95,7 +107,7 @@ def start(cell: Cell) -> Reply | None:
 def start_actor(cell: Cell, actor: Actor) -> Reply | None:
     """Start an incarnation with this actor; see `start`."""
     cell.state = "starting"
-    cell.cancel_reason = ""
+    cell.ending = None
     actor._cell = cell  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     cell.actor = actor
     if cell.actor_class is not type(actor):
@@ -111,37 +123,68 @@ def start_actor(cell: Cell, actor: Actor) -> Reply | None:
         reply = Reply()
         # Why already here: whoever kills the actor before its task has begun must
         # find something to cancel.
-        scope = cell.scope = trio.CancelScope()
-        start_task(cell, _finish_start, cell, actor, scope, result, reply)
+        cell.scope = trio.CancelScope()
+        start_task(cell, _finish_start, cell, actor, result, reply)
         return reply
     _run(cell)
     return None
 
 
-async def _finish_start(
-    cell: Cell, actor: Actor, scope: trio.CancelScope, coroutine: Any, reply: Reply
-) -> None:
-    generation = cell.generation
+async def guard(
+    cell: Cell, coroutine: Awaitable[object], *, has_deadline: bool = False
+) -> tuple[Exception | None, object] | None:
+    """Await what an actor's code has to do, in the scope that whoever ends it cancels.
+
+    The one place in which handlers and hooks are awaited.
+
+    Args:
+        cell: the actor's place; it has a scope unless nobody could have cancelled yet.
+        coroutine: what to await.
+        has_deadline: whether the deadline of the actor's class holds for it.
+
+    Returns:
+        What it raised, or else gave, `CANCELLED` if it was and did not raise; None if
+        its actor has gone on without it.
+    """
+    kernel = cell.kernel
+    scope = cell.scope = cell.scope or trio.CancelScope()
+    seconds = cell.actor_class.deadline if has_deadline else None
+    timer = None
+    if seconds is not None:
+        timer = kernel.timers.call_in(seconds, partial(overrun, cell, scope, seconds))
     error: Exception | None = None
+    result: object = CANCELLED
     try:
         with scope:
-            await coroutine
+            result = await coroutine
     except BaseException as raised:  # noqa: BLE001  `judge` decides
-        error = cell.kernel.judge(raised)  # given to the supervisor
-    if cell.generation != generation:  # left behind; its supervisor knows
+        error = kernel.judge(raised, is_awaited=True)
+    finally:
+        if timer is not None:
+            timer.cancel()
+    if cell.scope is not scope:
+        return None
+    cell.scope = None
+    try:
+        return error, result
+    finally:  # its traceback holds this frame
+        del error
+
+
+async def _finish_start(cell: Cell, actor: Actor, coroutine: Any, reply: Reply) -> None:
+    ended = await guard(cell, coroutine)
+    if ended is None:  # left behind; its supervisor knows
         reply.offer_error(StartError(f"{cell.name} came up too late"))
         return
-    is_killed = cell.cancel_reason == "killed"
-    if is_killed:
+    error = ended[0]
+    if cell.is_killed:
         error = StartError(f"{cell.name} was killed while it was starting")
-    cell.scope = None
     if error is None:
         _run(cell)
         reply.offer(None)
         return
     if actor.has_children:
-        cell.scope = trio.CancelScope()
-        await _end_children(cell, actor, brutally=is_killed)
+        await _end_children(cell, actor)
     _start_failed(cell, error)
     reply.offer_error(error)
 
@@ -169,8 +212,7 @@ def _tell_parent(cell: Cell, generation: int, exit_: Exit) -> None:
 def _fold_up(cell: Cell) -> None:
     """Take away what belonged to the present incarnation only."""
     cell.generation += 1
-    cell.actor = None
-    cell.scope = None
+    cell.actor = cell.scope = cell.ending = None
     cell.state = "down"
     cancel_timers(cell, surviving=False)
     deferred, cell.deferred = cell.deferred or (), None
@@ -203,22 +245,58 @@ def end(cell: Cell, exit_: Exit) -> None:
     cell.state = "passivating" if exit_.how == "passivated" else "stopping"
     cell.scheduled = True
     cell.current = EMPTY
-    cell.cancel_reason = "killed" if exit_.how == "killed" else ""
+    cell.ending = graver(cell.ending, exit_)
     waiting: Any = None
     if not actor.has_children:
-        exit_, waiting = _call_hook(cell, exit_)
+        waiting = _call_hook(cell, actor)
         if waiting is None:
-            _ended(cell, exit_)
+            _ended(cell)
             return
     cell.scope = trio.CancelScope()  # for the same reason as in `start_actor`
-    start_task(cell, _end_slowly, cell, actor, exit_, waiting)
+    start_task(cell, _end_slowly, cell, actor, waiting)
 
 
-def _call_hook(cell: Cell, exit_: Exit) -> tuple[Exit, Any]:
-    """Call `on_stop` or `on_failure`; give back the end, and what is to be awaited."""
-    actor = cell.actor
-    if actor is None or exit_.how == "killed":
-        return exit_, None
+async def _end_slowly(cell: Cell, actor: Actor, waiting: Any) -> None:
+    """End the children, then let the hook come to its end, then tell."""
+    if actor.has_children:
+        if not await _end_children(cell, actor):
+            return
+        waiting = _call_hook(cell, actor)
+    if waiting is not None:
+        ended = await guard(cell, waiting, has_deadline=True)
+        if ended is None:
+            return
+        if ended[0] is not None:
+            _hook_failed(cell, ended[0])
+    _ended(cell)
+
+
+async def _end_children(cell: Cell, actor: Actor) -> bool:
+    """End an actor's children, without mercy as soon as it is killed itself.
+
+    Returns:
+        False if the actor has ended without this.
+    """
+
+    async def see_to(*, brutally: bool) -> None:
+        await actor.end_children(brutally=brutally)
+
+    while True:
+        brutally = cell.is_killed
+        ended = await guard(cell, see_to(brutally=brutally))
+        if ended is None:
+            return False
+        if ended[0] is not None:
+            report_failure(cell, ended[0])
+        if brutally or not cell.is_killed:
+            return True
+
+
+def _call_hook(cell: Cell, actor: Actor) -> Any:
+    """Call `on_stop` or `on_failure`; give what is to be awaited, None if nothing."""
+    exit_ = cell.ending
+    if exit_ is None or exit_.how == "killed":
+        return None
     result: Any = None
     try:
         if exit_.error is not None:
@@ -228,81 +306,19 @@ def _call_hook(cell: Cell, exit_: Exit) -> tuple[Exit, Any]:
         else:
             result = actor.on_stop()
     except BaseException as raised:  # noqa: BLE001  `judge` decides
-        return _worse(cell, exit_, raised), None  # the end itself must go on
-    return exit_, result if _is_waiting(result) else None
+        _hook_failed(cell, cell.kernel.judge(raised))  # the end itself must go on
+    return result if type(result) is CoroutineType else None
 
 
-def _is_waiting(result: object) -> bool:
-    return type(result) is CoroutineType
-
-
-def _worse(cell: Cell, exit_: Exit, raised: BaseException) -> Exit:
+def _hook_failed(cell: Cell, error: Exception) -> None:
     """A hook that raises makes a failure of an orderly end, but not of sleep.
 
     Why: to be started again, who was idle has nothing to do.
     """
-    error = cell.kernel.judge(raised)
     report_failure(cell, error)
     cell.failed += 1
-    is_kept = exit_.error is not None or exit_.how == "passivated"
-    return exit_ if is_kept else Exit("failed", error)
-
-
-async def _end_slowly(cell: Cell, actor: Actor, exit_: Exit, waiting: Any) -> None:
-    generation = cell.generation
-    if waiting is None:
-        if await _end_children(cell, actor, brutally=exit_.how == "killed"):
-            exit_ = _killed(exit_)
-        else:
-            exit_, waiting = _call_hook(cell, exit_)
-            cell.scope = trio.CancelScope()
-    if waiting is not None:
-        exit_ = await _await_hook(cell, exit_, waiting)
-    if cell.generation == generation:
-        _ended(cell, exit_)
-
-
-async def _end_children(cell: Cell, actor: Actor, *, brutally: bool) -> bool:
-    """End an actor's children; without mercy when it is killed meanwhile.
-
-    Returns:
-        Whether it was.
-    """
-    scope = cell.scope or trio.CancelScope()
-    try:
-        with scope:
-            await actor.end_children(brutally=brutally)
-        if scope.cancel_called:
-            cell.scope = trio.CancelScope()
-            await actor.end_children(brutally=True)
-    except BaseException as raised:  # noqa: BLE001  the end itself must go on
-        report_failure(cell, cell.kernel.judge(raised))
-    return scope.cancel_called
-
-
-async def _await_hook(cell: Cell, exit_: Exit, waiting: Any) -> Exit:
-    """Let a hook that waits come to its end, under the handlers' deadline."""
-    scope = cell.scope or trio.CancelScope()
-    seconds = cell.actor_class.deadline
-    timer = None
-    if seconds is not None:
-        timer = cell.kernel.timers.call_in(seconds, partial(_cut, cell, scope))
-    try:
-        with scope:
-            await waiting
-    except BaseException as raised:  # noqa: BLE001  `judge` decides
-        return _worse(cell, exit_, raised)  # the end itself must go on
-    finally:
-        if timer is not None:
-            timer.cancel()
-    return _killed(exit_) if scope.cancelled_caught else exit_
-
-
-def _cut(cell: Cell, scope: trio.CancelScope) -> None:
-    if cell.scope is scope:
-        cell.kernel.watchdog[cell.actor_class.__name__, "cancelled"] += 1
-        cell.kernel.report("hook past its deadline, cancelled", {"actor": cell.name})
-        cell.kill()
+    if cell.state != "passivating":
+        cell.ending = graver(cell.ending, Exit("failed", error))
 
 
 def failed(error: Exception) -> Exit:
@@ -310,14 +326,9 @@ def failed(error: Exception) -> Exit:
     return KILLED if isinstance(error, ProgramEndError) else Exit("failed", error)
 
 
-def _killed(exit_: Exit) -> Exit:
-    """An end that was cut short; a failure stays one."""
-    return exit_ if exit_.error is not None else KILLED
-
-
-def _ended(cell: Cell, exit_: Exit) -> None:
+def _ended(cell: Cell) -> None:
     """Note that the incarnation is over, and tell those who wait for it."""
-    generation = cell.generation
+    exit_, generation = cell.ending or KILLED, cell.generation
     _fold_up(cell)
     cell.last_exit = exit_
     parent = cell.parent
@@ -379,41 +390,44 @@ def cancel_timers(cell: Cell, *, surviving: bool) -> None:
 
 
 def overrun(cell: Cell, scope: trio.CancelScope, seconds: float) -> None:
-    """Cancel a handler that ran past its deadline; leave it behind if it stays."""
-    if cell.scope is not scope or cell.cancel_reason == "killed":
+    """Cancel a handler or hook that ran past its deadline."""
+    if cell.scope is not scope or cell.is_killed:
         return
-    kind = cell.actor_class.__name__
-    cell.kernel.watchdog[kind, "cancelled"] += 1
+    what = "handler" if cell.state == "running" else "hook"
+    cell.kernel.watchdog[cell.actor_class.__name__, "cancelled"] += 1
     cell.kernel.report(
-        "handler past its deadline, cancelled",
+        f"{what} past its deadline, cancelled",
         {"actor": cell.name, "deadline": seconds},
     )
-    cell.cancel("deadline")
-    text = f"{cell.name} ignored its cancellation after {seconds} s"
+    text = f"{cell.name} ran longer than {seconds} s"
     error = DeadlineError(text, actor=cell.name)
-    leave = partial(abandon, cell, scope, Exit("failed", error))
-    cell.kernel.timers.call_in(PATIENCE, leave)
+    cut_short(cell, scope, Exit("failed", error))
     cell.kernel.timers.call_in(VERIFY_AFTER, partial(_verify, cell, scope))
 
 
-def abandon(cell: Cell, scope: trio.CancelScope, exit_: Exit) -> None:
-    """Leave a handler behind that does not end; its actor ends without it."""
-    if cell.scope is not scope or cell.is_dead:
+def cut_short(cell: Cell, scope: trio.CancelScope, exit_: Exit) -> None:
+    """Cancel what an actor is doing, to end it; what stays is left behind."""
+    cell.ending = graver(cell.ending, exit_)
+    scope.cancel()
+    cell.kernel.timers.call_in(PATIENCE, partial(_abandon, cell, scope))
+
+
+def _abandon(cell: Cell, scope: trio.CancelScope) -> None:
+    """Leave behind what does not end; its actor ends without it."""
+    actor = cell.actor
+    if cell.scope is not scope or actor is None:
         return
-    if cell.cancel_reason == "killed":  # also when its deadline came first
-        exit_ = KILLED
     cell.kernel.watchdog[cell.actor_class.__name__, "abandoned"] += 1
     cell.kernel.report("handler left behind", {"actor": cell.name})
-    if cell.actor is not None:
-        cell.actor._is_left_behind = True  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    actor._is_left_behind = True  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     if cell.current is not EMPTY:
-        cell.give_up(cell.current, "killed" if exit_.how == "killed" else "failed")
+        cell.give_up(cell.current, "killed" if cell.is_killed else "failed")
         cell.current = EMPTY
-    if cell.actor is not None and cell.actor.has_children:
+    if actor.has_children:
         end(cell, KILLED)
         return
     # Why not `end`: its hooks would run beside a handler that is still running.
-    _ended(cell, exit_)
+    _ended(cell)
 
 
 def _verify(cell: Cell, scope: trio.CancelScope) -> None:

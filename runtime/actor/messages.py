@@ -7,7 +7,7 @@ failure, killed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -25,7 +25,7 @@ class Exit(msgspec.Struct, frozen=True):
     or hook raised; `killed`: it was not asked; `passivated`: it slept, being idle."""
 
     error: Exception | None = None
-    """The exception, for `failed`."""
+    """The exception, for `failed`; kept where a failed actor is killed as well."""
 
     @property
     def reason(self) -> str:
@@ -37,6 +37,21 @@ NORMAL = Exit("normal")
 SHUTDOWN = Exit("shutdown")
 KILLED = Exit("killed")
 PASSIVATED = Exit("passivated")
+
+SEVERITY: Final[dict[How, int]] = {"failed": 1, "killed": 2}
+"""How grave an end is; all others are in order."""
+
+
+def graver(before: Exit | None, after: Exit) -> Exit:
+    """Give the one of two ends of an incarnation that counts.
+
+    It is the graver; of two that are alike the first. An error is not forgotten.
+    """
+    if before is None:
+        return after
+    if SEVERITY.get(after.how, 0) <= SEVERITY.get(before.how, 0):
+        return before
+    return Exit(after.how, before.error or after.error)
 
 
 class Stop:

@@ -8,7 +8,7 @@ state. Not seen by domain code; everything but reading `is_dead` and
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final, Literal, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import pykka
 import trio
@@ -32,14 +32,9 @@ if TYPE_CHECKING:
     from runtime.actor.statistics import State
     from runtime.actor.timers import Timer
 
-CancelReason = Literal["", "interrupted", "deadline", "killed"]
-"""Why what an actor does has been cancelled; empty: it has not."""
-
-GRAVITY: Final[tuple[CancelReason, ...]] = ("", "interrupted", "deadline", "killed")
-"""The same, the gravest last."""
-
 STASHED: Final = object()
-"""Stands for the present message when its handler has set it aside."""
+"""Stands for the present message when it is no longer its handler's: set aside, or
+interrupted."""
 
 
 class Intake:
@@ -60,9 +55,9 @@ class Intake:
         "actor_class",
         "bounds",
         "busy_since",
-        "cancel_reason",
         "current",
         "deferred",
+        "ending",
         "failed",
         "generation",
         "handled",
@@ -106,7 +101,9 @@ class Intake:
         self.scheduled = True  # nothing is handled until the actor has started
         self.scope: trio.CancelScope | None = None
         self.current: object = EMPTY
-        self.cancel_reason: CancelReason = ""
+        self.ending: Exit | None = None
+        """How the present incarnation is to end; what is graver replaces it."""
+
         self.is_final = False
         self.is_queued = False
         self.last_exit: Exit | None = None
@@ -257,8 +254,15 @@ class Intake:
         else:
             self.mailbox.put_system(message)
             if type(message) is Stop and self.actor is not None:
-                self.actor.on_stop_due()
+                self._say_stop_due(self.actor)
         self.wake()
+
+    def _say_stop_due(self, actor: Actor) -> None:
+        try:
+            actor.on_stop_due()
+        except BaseException as raised:  # noqa: BLE001  `judge` decides
+            fields = {"actor": self.name, "error": self.kernel.judge(raised)}
+            self.kernel.report("hook failed", fields)
 
     def interrupt(self) -> None:
         """Cancel the present `async` handler, if there is one.
@@ -268,14 +272,12 @@ class Intake:
         """
         has_children = self.actor is not None and self.actor.has_children
         if self.scope is not None and self.state == "running" and not has_children:
-            self.cancel("interrupted")
-
-    def cancel(self, reason: CancelReason) -> None:
-        """Cancel what the actor is doing; of several reasons the gravest counts."""
-        if self.scope is not None:
-            reasons: tuple[CancelReason, ...] = (self.cancel_reason, reason)
-            self.cancel_reason = max(reasons, key=GRAVITY.index)
             self.scope.cancel()
+
+    @property
+    def is_killed(self) -> bool:
+        """Whether the present incarnation is to end without mercy."""
+        return self.ending is not None and self.ending.how == "killed"
 
     def step(self, batch: int) -> int:
         """Have up to `batch` messages handled; see `cell.py`."""

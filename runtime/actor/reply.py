@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 Waiter = tuple[trio.lowlevel.Task, trio.lowlevel.TrioToken]
 
+# Why one for all: it is held for a few lines that wait for nothing. Why one that may
+# be taken twice: a finalizer, which runs anywhere, may answer, too.
+LOCK = threading.RLock()
+"""Held while a reply's outcome, or who waits for it, is looked at and changed."""
+
 
 class Reply(pykka.Future[Any]):
     """One answer, set once; further answers are refused and say so.
@@ -130,7 +135,7 @@ class Reply(pykka.Future[Any]):
         elif asked is not None:
             dispatcher = asked.kernel.dispatcher
             if dispatcher.lend(asked):
-                yield from dispatcher.rest().__await__()
+                yield from trio.lowlevel.checkpoint().__await__()  # noqa: ASYNC105
         if self._outcome is None:
             yield from self._park().__await__()
         try:
@@ -165,17 +170,19 @@ class Reply(pykka.Future[Any]):
         return reply
 
     def _settle(self, outcome: tuple[Any, BaseException | None]) -> bool:
-        # `setdefault` is one step under the GIL, so of two threads one is first.
-        if self.__dict__.setdefault("_outcome", outcome) is not outcome:
-            return False
+        with LOCK:
+            if self._outcome is not None:
+                return False
+            self._outcome = outcome
+            waiters, self._waiters = self._waiters, None
         timer = self.timer
         if timer is not None:
             self.timer = None
             timer.release()
         if self._event is not None:
             self._event.set()
-        if self._waiters:
-            self._wake(self._waiters)
+        if waiters is not None:
+            self._wake(waiters)
         return True
 
     def _result(self) -> Any:
@@ -192,37 +199,37 @@ class Reply(pykka.Future[Any]):
             raise MisuseError(
                 "waiting for a reply here would block the kernel: use `await`"
             )
-        # Order matters: the event stands before the answer is looked for again,
-        # and `_settle` looks for the event after the answer stands.
-        event = self.__dict__.setdefault("_event", threading.Event())
-        if self._outcome is None and not event.wait(timeout):
+        with LOCK:
+            event = self._event = self._event or threading.Event()
+            is_set = self._outcome is not None
+        if timeout is not None:
+            timeout = min(timeout, threading.TIMEOUT_MAX)
+        if not is_set and not event.wait(timeout):
             # An answer that comes from now on is late, and the kernel is told so.
             self.offer_error(pykka.Timeout(f"no reply within {timeout} seconds"))
 
     async def _park(self) -> None:
         entry = trio.lowlevel.current_task(), trio.lowlevel.current_trio_token()
-        waiters: list[Waiter] = self.__dict__.setdefault("_waiters", [])
-        waiters.append(entry)
-        # A foreign thread may have answered meanwhile, and then it either saw the
-        # entry, so that a wake is on its way, or it did not.
-        if self._outcome is not None and _removed(waiters, entry):
-            return
+        with LOCK:
+            if self._outcome is not None:
+                return
+            if self._waiters is None:
+                self._waiters = []
+            self._waiters.append(entry)
 
         def abort(_raise_cancel: object) -> trio.lowlevel.Abort:
-            if _removed(waiters, entry):
+            with LOCK:
+                if self._waiters is None:  # a wake is on its way
+                    return trio.lowlevel.Abort.FAILED
+                self._waiters.remove(entry)
                 return trio.lowlevel.Abort.SUCCEEDED
-            return trio.lowlevel.Abort.FAILED  # a wake is on its way
 
         await trio.lowlevel.wait_task_rescheduled(abort)
 
     @staticmethod
     def _wake(waiters: list[Waiter]) -> None:
         here = _current_token()
-        while waiters:
-            try:
-                task, token = waiters.pop(0)
-            except IndexError:  # cancelled on its own thread a moment ago
-                return
+        for task, token in waiters:
             if token is here:
                 trio.lowlevel.reschedule(task)
                 continue
@@ -230,14 +237,6 @@ class Reply(pykka.Future[Any]):
                 token.run_sync_soon(trio.lowlevel.reschedule, task)
             except trio.RunFinishedError:  # that loop is gone, the task with it
                 continue
-
-
-def _removed(waiters: list[Waiter], entry: Waiter) -> bool:
-    try:
-        waiters.remove(entry)
-    except ValueError:
-        return False
-    return True
 
 
 def _current_token() -> trio.lowlevel.TrioToken | None:

@@ -45,6 +45,14 @@ class ChildSpec(msgspec.Struct, frozen=True, kw_only=True):
     mailbox: MailboxConfig | None = None
     """Bounds that replace those of the actor's class."""
 
+    def __post_init__(self) -> None:
+        """Refuse times that are none: the supervisor could not end the child.
+
+        Raises:
+            ValueError: `shutdown` or `start_timeout` is below 0 or not a number.
+        """
+        refuse_times(self.shutdown, self.start_timeout)
+
 
 class Child:
     """A child as its supervisor knows it."""
@@ -151,6 +159,17 @@ def as_rule(exit_: Exit) -> restarts.Ending:
     if exit_.how == "killed":
         return restarts.Killed()
     return restarts.Normal() if exit_.how == "normal" else restarts.Shutdown()
+
+
+def refuse_times(shutdown: float | None, start_timeout: float | None) -> None:
+    """Refuse what is neither None nor 0 seconds or more.
+
+    Raises:
+        ValueError: one of them is.
+    """
+    for name, seconds in (("shutdown", shutdown), ("start_timeout", start_timeout)):
+        if seconds is not None and not seconds >= 0:
+            raise ValueError(f"{name} must be None or 0 s or more, not {seconds}")
 
 
 def in_trio(seconds: float | None) -> float:

@@ -25,7 +25,13 @@ from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import NORMAL, SHUTDOWN, ChildEnded, Exit, Keyed, Passivate
 from runtime.actor.reply import Reply
 from runtime.errors import DeclineStart
-from runtime.supervision.child import in_trio, kill_for_good, stop_for_good, turn_down
+from runtime.supervision.child import (
+    in_trio,
+    kill_for_good,
+    refuse_times,
+    stop_for_good,
+    turn_down,
+)
 from runtime.supervision.restarts import Backoff, Failures, RestartWindow
 
 if TYPE_CHECKING:
@@ -42,7 +48,7 @@ class KeyedConfig(msgspec.Struct, frozen=True, kw_only=True):
     """How actors addressed by key live.
 
     Raises:
-        ValueError: `idle_after` is not above 0, or `most` is below 1.
+        ValueError: `idle_after` is not above 0, `most` is below 1, or a time below 0.
     """
 
     idle_after: float | None = None
@@ -76,6 +82,7 @@ class KeyedConfig(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"idle_after must be above 0, not {self.idle_after}")
         if self.most < 1:
             raise ValueError(f"most must be 1 or more, not {self.most}")
+        refuse_times(self.shutdown, self.start_timeout)
 
     @property
     def limit(self) -> int:

@@ -52,7 +52,7 @@ async def test_an_actor_is_spawned_once(autojump_clock: MockClock) -> None:
     async with virtual(autojump_clock) as system:
         puppet = Puppet()
         await system.spawn(puppet).stop()
-        with pytest.raises(MisuseError, match="spawned before"):
+        with pytest.raises(MisuseError, match="started before"):
             system.spawn(puppet)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import threading
+from collections import Counter
 from functools import partial
 from operator import add, mul
 from typing import TYPE_CHECKING, Any
@@ -177,48 +178,37 @@ async def test_another_loops_task_is_woken_or_given_up() -> None:
             await trio.lowlevel.checkpoint()
         alive.set(1)
     gone.set(1)
-    assert gone._waiters == []
+    assert await gone == 1
 
 
-async def test_an_entry_that_a_thread_took_is_waited_for() -> None:
-    reply = Reply()
+async def test_an_answer_from_a_thread_meets_a_task_that_leaves_just_then() -> None:
+    ended = Counter[str]()
 
-    class Stolen(list[Any]):
-        """Behaves as if a thread answered between two steps."""
+    async def wait_or_leave(reply: Reply, patience: int) -> None:
+        with trio.CancelScope() as scope:
+            nursery.start_soon(leave, scope, patience)
+            ended[await reply] += 1
+            return
+        ended["left"] += 1
 
-        def append(self, entry: Any) -> None:
-            reply._outcome = ("stolen", None)
-            task, token = entry
-            token.run_sync_soon(trio.lowlevel.reschedule, task)
+    async def leave(scope: trio.CancelScope, patience: int) -> None:
+        for _ in range(patience):
+            await trio.lowlevel.checkpoint()
+        scope.cancel()
 
-    reply._waiters = Stolen()
-    assert await reply == "stolen"
+    replies = [Reply() for _ in range(2000)]
 
+    def answer() -> None:
+        for reply in replies:
+            assert reply.offer("answered")
 
-async def test_an_entry_that_a_thread_missed_is_taken_back() -> None:
-    reply = Reply()
-
-    class Missed(list[Any]):
-        """Behaves as if a thread answered just before."""
-
-        def append(self, entry: Any) -> None:
-            super().append(entry)
-            reply._outcome = ("missed", None)
-
-    reply._waiters = Missed()
-    assert await reply == "missed"
-    assert reply._waiters == []
-
-
-def test_a_waiter_that_left_meanwhile_is_no_matter() -> None:
-    class Vanishing(list[Any]):
-        def pop(self, index: Any = -1) -> Any:
-            self.clear()
-            return super().pop(index)
-
-    reply = Reply()
-    reply._waiters = Vanishing([(None, None)])
-    assert reply.offer(1)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.to_thread.run_sync, answer)
+        for number, reply in enumerate(replies):
+            nursery.start_soon(wait_or_leave, reply, number % 7)
+            if number % 50 == 0:
+                await trio.lowlevel.checkpoint()
+    assert ended.total() == 2000
 
 
 async def test_a_wake_on_its_way_is_not_cancelled() -> None:
@@ -229,8 +219,8 @@ async def test_a_wake_on_its_way_is_not_cancelled() -> None:
             nursery.start_soon(listener.listen)
             await trio.testing.wait_all_tasks_blocked()
             assert reply._waiters is not None
-            task, token = reply._waiters.pop()  # as a thread does that answers
-            reply._outcome = ("in time", None)
+            ((task, token),) = reply._waiters  # as a thread does that answers
+            reply._outcome, reply._waiters = ("in time", None), None
             scope.cancel()
             with trio.CancelScope(shield=True):
                 await trio.testing.wait_all_tasks_blocked()
