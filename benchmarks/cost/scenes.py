@@ -27,7 +27,7 @@ from benchmarks.cost.office import (
     open_office,
 )
 from benchmarks.cost.web import Client
-from connectors.app.asyncio_actor import edges_spec
+from connectors.app.asyncio_actor import edges_specs
 from connectors.models.scripted.script import (
     ActionSettings,
     CallSettings,
@@ -70,8 +70,8 @@ async def http(ledger: Ledger) -> None:
     progress = Progress(ledger)
     client = Client(progress, random.Random(2))  # noqa: S311  repeatable, no secret
     transport = client.transport
-    edges = edges_spec(client.bridge, {CONNECTOR: transport})
-    furniture = Furniture({"anna": AgentConfig()}, ECHO, edges=(edges,))
+    edges = edges_specs(client.bridge, {CONNECTOR: transport}, None)
+    furniture = Furniture({"anna": AgentConfig()}, ECHO, edges=edges)
     async with open_office(furniture, transport, progress):
         for number in range(WARM_UP):
             await client.ask(f"message number {number:06}")

@@ -118,7 +118,9 @@ class Client:
             HttpSettings(name=CONNECTOR, port=0),
             self.bridge,
             agents=lambda: ("anna",),
-            operations=Operations(bytes, "text/plain", self._readiness),
+            operations=Operations(
+                lambda _kind, _packed: (b"", "text/plain"), self._readiness
+            ),
             clock=clock,
             ids=IdSource(clock, dice.randbytes),
         )

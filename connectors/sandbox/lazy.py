@@ -23,37 +23,8 @@ if TYPE_CHECKING:
     from connectors.sandbox.process import LaunchingSandbox
     from connectors.sandbox.runner import Confined
     from connectors.sandbox.territory import Territory
-    from runtime.telemetry.metrics import Gauge, Metrics
 
 LOG = EventLog("sandbox")
-
-
-class SandboxFigures:
-    """What is in force, as it was tried last.
-
-    Args:
-        metrics: where it is shown, from the first try on.
-    """
-
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
-        self._gauge: Gauge | None = None
-        self._shown: set[tuple[str, str]] = set()
-
-    def show(self, standing: Standing) -> None:
-        """Show each protection as 1 or 0, by the kind of sandbox and its name."""
-        if self._gauge is None:
-            self._gauge = self._metrics.gauge(
-                "callboard_sandbox_in_force",
-                "Whether a protection from programs that agents start is in force,"
-                " as tried.",
-                ("kind", "feature"),
-            )
-        for labels in self._shown:  # settings may want another kind by now
-            self._gauge.set(0, *labels)
-        for name, holds in standing.features.items():
-            self._gauge.set(int(holds), standing.kind, name)
-            self._shown.add((standing.kind, name))
 
 
 class LateSandbox:

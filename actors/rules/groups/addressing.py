@@ -123,6 +123,9 @@ def addressed(
     """Return the agents that a text addresses, by their names or display names.
 
     Args:
+        text: the answer as people see it.
+        speaker: whose it is.
+        known: names of the agents in the chat.
         called: names of agents by all that they are called, case-folded.
 
     Returns:

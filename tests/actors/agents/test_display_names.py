@@ -86,7 +86,7 @@ def test_nobody_passes_for_another_agent_or_a_whole_chat(taken: str) -> None:
 
 
 def test_however_many_they_are_they_share_one_list_of_all() -> None:
-    team = acquainted(called(anna="", ben="", carl=""))
+    team = acquainted(called(anna="", ben="", carl=""), TABLE)
     everybody = team["anna"].everybody
     assert everybody == ("anna", "ben", "carl")
     assert all(each.everybody is everybody for each in team.values())

@@ -22,7 +22,6 @@ from connectors.sandbox.choose import (
     refusal,
     shortcomings,
 )
-from connectors.sandbox.lazy import SandboxFigures
 from connectors.sandbox.linux import landlock
 from connectors.sandbox.linux.seccomp import ALLOW, KILL, NOTIFY, program
 from connectors.sandbox.linux.syscalls import (
