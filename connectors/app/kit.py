@@ -32,7 +32,7 @@ from connectors.models.embedders.local import HashingEmbedder
 from connectors.tools.registry import ToolParts, make_tools, wanted_tools
 from connectors.tools.workspace.files import Desks
 from runtime.clock import SystemClock
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from connectors.hooks.tree import HookSurroundings, connecting, in_order
 from connectors.sandbox.lazy import LateSandbox
 from connectors.sandbox.protected_paths import territory
 from runtime.clock import SystemClock
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.telemetry.logs import writing
 from runtime.telemetry.metrics import Metrics
 

@@ -1,7 +1,7 @@
 """The port of durable storage; `rows.py` has its shapes.
 
-It names no engine: `runtime/sqlite/store.py` keeps the rows in a file, `memory.py` in
-memory, and both pass `tests/contracts/store/test_store.py`. A store has no clock:
+It names no engine: `runtime/sqlite/store.py` keeps the rows in a file, `in_memory.py`
+in memory, and both pass `tests/contracts/store/test_store.py`. A store has no clock:
 every time is Unix seconds given by the caller.
 """
 
@@ -70,7 +70,7 @@ class Entries(Protocol):
 class Store(Entries, Protocol):
     """Durable rows: inbox, journal, outbox, records, facts.
 
-    Implemented by `runtime/store/memory.py` (start there) and
+    Implemented by `runtime/store/in_memory.py` (start there) and
     `runtime/sqlite/store.py`; both pass `tests/contracts/store/test_store.py`. Used
     from trio tasks; many may call at once. After `aclose` every call raises
     `StoreUnavailableError`.

@@ -13,7 +13,7 @@ from actors.config.access import AccessConfig
 from actors.inbound.connector import Connector, ConnectorIngress
 from actors.people.access import policy
 from actors.transport import Account
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.actors.neighbours import make_services, probe, words
 from tests.fakes.actors.noting import Noting

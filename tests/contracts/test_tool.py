@@ -35,7 +35,7 @@ from connectors.tools.workspace.files import (
     WriteFileTool,
 )
 from connectors.tools.workspace.send_file import SendFileTool, WorkspaceEnclosures
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from tests.fakes.company.company import TrioClock
 from tests.fakes.company.minded import memory_tools
 from tests.fakes.memory.memory import FakeMemory

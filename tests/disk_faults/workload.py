@@ -19,7 +19,7 @@ import trio
 
 from runtime.errors import StoreError
 from runtime.sqlite.migrations import MIGRATIONS, Migration
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Receipt
 from tests.support.store.rows import NOW, accepting, enqueueing, events, settling, turn
 

@@ -20,7 +20,7 @@ from actors.schedule.messages import AppointmentsChanged
 from actors.schedule.rows import KIND, as_entry, read
 from actors.schedule.scheduler import Scheduler
 from connectors.config.checks import find_zone
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import MAX_ROWS, Commit, Settle
 from runtime.telemetry.metrics import Metrics
 from runtime.testing import open_test_system

@@ -16,7 +16,7 @@ from actors.schedule.appointments import Appointment
 from actors.schedule.rows import KIND, as_entry, read
 from actors.schedule.scheduler import Scheduler
 from connectors.config.checks import find_zone
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Settle
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.actors.neighbours import make_services, of_kind, probe

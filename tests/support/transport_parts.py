@@ -11,7 +11,7 @@ from connectors.chat.platforms import TransportParts
 from connectors.web.operations import Operations
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.web.backstage import FakeCompany
 

@@ -38,7 +38,7 @@ from actors.protocol import (
     TurnEnded,
     TurnSpent,
 )
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from tests.fakes.actors.neighbours import anna, make_services, of_kind, probe, words
 from tests.fakes.company.company import TrioClock
 from tests.fakes.company.furnished import changed

@@ -30,7 +30,7 @@ from actors.protocol import (
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Keyed
 from runtime.errors import CorruptError, StoreUnavailableError
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, StoredDelivery
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.supervisor import Supervisor

@@ -28,7 +28,7 @@ from actors.rules.groups.assignments import StickyRoutes
 from actors.rules.groups.routes import routing_table
 from runtime.actor.messages import Keyed
 from runtime.errors import CorruptError
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Settle
 from tests.fakes.actors.neighbours import make_services, of_kind, probe, words
 from tests.fakes.company.company import EPOCH

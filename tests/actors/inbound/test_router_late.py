@@ -14,7 +14,7 @@ from actors.messages.inbound import Address, DelegationChain, Inbound
 from actors.protocol import Route, RouteUnanswered, StopDelegated
 from runtime.actor.messages import Keyed
 from runtime.errors import StoreUnavailableError
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from tests.actors.inbound.test_router import Crossing, open_crossing, stored
 from tests.fakes.actors.neighbours import of_kind, words
 

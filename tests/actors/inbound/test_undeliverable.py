@@ -26,7 +26,7 @@ from actors.protocol import (
 )
 from runtime.actor.dead_letters import DeadLetter, Reason
 from runtime.actor.messages import Keyed
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit
 from tests.fakes.actors.neighbours import make_services, of_kind, probe, saying, words
 from tests.support.puppet import virtual

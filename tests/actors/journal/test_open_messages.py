@@ -17,7 +17,7 @@ from actors.journal.commits import as_accept
 from actors.journal.unsettled import PAGE, OpenMessages, unanswered
 from actors.messages.inbound import Address, DelegationChain
 from runtime.fairness import most_of_one
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Settle
 from tests.fakes.actors.neighbours import words
 

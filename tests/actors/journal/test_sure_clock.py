@@ -10,7 +10,7 @@ import trio
 
 from actors.journal.clock import DAY, KIND, NAME, SureClock
 from actors.operations.keeper import KEEP_DEDUP, PRUNE_EVERY, Keeper
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Entry, Settle
 from tests.fakes.company.company import Cast, TrioClock, at_rest, open_company
 from tests.support.puppet import virtual

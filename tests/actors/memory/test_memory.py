@@ -24,7 +24,7 @@ from actors.memory.messages import (
 )
 from runtime.errors import MisuseError, StoreUnavailableError
 from runtime.store.facts import FactListing
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from tests.fakes.company.company import Cast, open_company
 from tests.fakes.memory.memory import ROOM, SAM, ZOE, FakeEmbedder, remembering_bed
 

@@ -17,7 +17,7 @@ from actors.operations.keeper import (
 )
 from actors.protocol import DrainOutbox, RouteUnanswered
 from runtime.errors import StoreUnavailableError
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Record, Settle
 from tests.fakes.actors.neighbours import probe
 from tests.fakes.company.company import EPOCH, TrioClock

@@ -9,7 +9,7 @@ import trio
 
 from actors.journal import commits
 from actors.operations.sweeper import SWEEP_EVERY, Sweeper
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Receipt
 from runtime.testing import open_test_system
 from tests.fakes.actors.neighbours import saying

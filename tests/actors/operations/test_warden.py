@@ -14,7 +14,7 @@ from actors.journal.records import AuditRecord
 from actors.operations import warden as killing
 from actors.operations.warden import DOWN, KillActor, Killed, Warden
 from runtime.errors import StoreUnavailableError
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.restarts import Backoff
 from runtime.supervision.supervisor import Supervisor, SupervisorConfig

@@ -18,7 +18,7 @@ from actors.journal.commits import as_enqueue
 from actors.messages.deliveries import Abilities, Draft
 from actors.outbound.courier import Courier
 from actors.protocol import Deliver, Delivered, MessageSettled, ShowDraft
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import BY_HAND, Commit, Receipt
 from tests.fakes.actors.neighbours import ROOM, make_services, saying, words
 from tests.fakes.company.company import BrokenPlatformError, Platform

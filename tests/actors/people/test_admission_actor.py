@@ -22,7 +22,7 @@ from actors.protocol import Deliver, MessageSettled, Route, StopAccepting
 from actors.transport import RefusedAttempt
 from runtime.actor.messages import Keyed
 from runtime.errors import StoreUnavailableError
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Receipt, SendAttempt
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.actors.neighbours import make_services, probe, saying, words

@@ -27,7 +27,7 @@ from actors.protocol import Deliver
 from actors.transport import Account
 from runtime.actor.actor import Actor
 from runtime.errors import StoreUnavailableError
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.telemetry.metrics import Metrics
 from runtime.telemetry.redaction import Redactor
 from tests.fakes.actors.neighbours import make_services, of_kind, probe, words

@@ -33,7 +33,7 @@ from actors.protocol import Deliver
 from actors.transport import Account
 from connectors.app.assembly import load_voices
 from runtime.errors import StoreUnavailableError
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Committed, Entry
 from tests.fakes.actors.neighbours import make_services, of_kind, probe, words
 from tests.fakes.company.company import TrioClock

@@ -25,7 +25,7 @@ from connectors.chat.terminal.console import TerminalWriter
 from connectors.web.exchange import HttpExchange
 from runtime.clock import SystemClock
 from runtime.errors import StoreUnavailableError
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from tests.connectors.chat.test_terminal import PIPE, open_chat
 from tests.fakes.actors.neighbours import ROOM, of_kind, words
 from tests.fakes.actors.room import RefusingStore, open_room

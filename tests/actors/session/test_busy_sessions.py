@@ -21,7 +21,7 @@ from actors.protocol import (
 )
 from actors.transport import Account
 from actors.turn.steering import FetchSteering
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from tests.fakes.actors.neighbours import of_kind, words
 from tests.fakes.actors.room import HeldStore, open_room
 

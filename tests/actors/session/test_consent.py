@@ -17,7 +17,7 @@ from actors.protocol import ApprovalDecided, ApprovalResult, RequestApproval, St
 from actors.session.consent import DECIDED_WITHIN, GONE, MOST_LASTING, NOBODY
 from actors.turn.permissions import GRACE, LOST, ToolPermissions
 from actors.turn.steps import StepJournal
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from tests.fakes.actors.neighbours import ROOM, anna, make_services, probe, words
 from tests.fakes.actors.room import open_room
 from tests.fakes.company.furnished import changed

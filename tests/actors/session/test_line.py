@@ -11,7 +11,7 @@ from actors.journal.commits import as_accept
 from actors.messages.state import AttemptHistory
 from actors.protocol import Hear, StartTurn
 from runtime.errors import StoreUnavailableError
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit
 from tests.fakes.actors.neighbours import of_kind, words
 from tests.fakes.actors.room import open_room

@@ -33,7 +33,7 @@ from actors.protocol import (
 from actors.session.attempt import REPORT_WITHIN
 from actors.session.outbox import LOST
 from runtime.errors import CorruptError, MisuseError
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Append, Commit, NewEvent, Settle
 from tests.fakes.actors.neighbours import of_kind, words
 from tests.fakes.actors.room import HeldStore, RefusingStore, open_room

@@ -26,7 +26,7 @@ from actors.turn.machine import ModelReplied, Step, ToolReturned
 from actors.turn.tools import IN_DOUBT
 from actors.turn.turn import Turn
 from runtime.errors import StoreUnavailableError
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Append, Commit, NewEvent
 from tests.fakes.actors.neighbours import (
     anna,

@@ -27,7 +27,7 @@ from actors.journal.notices import (
 from actors.webhooks.messages import Receiver, SendNotices, WebhookMetrics
 from actors.webhooks.notifier import LONGEST_REST, SWEEP_EVERY, Notifier
 from actors.webhooks.retry import PostResult, WebhookRetryPolicy
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Entry
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.actors.neighbours import make_services

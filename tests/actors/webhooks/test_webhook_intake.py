@@ -17,7 +17,7 @@ from actors.protocol import Route, StopAccepting
 from actors.webhooks.intake import WebhookIntake, hand_in
 from actors.webhooks.messages import Trigger, Triggered
 from runtime.errors import StoreUnavailableError
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Settle
 from tests.fakes.actors.neighbours import make_services, of_kind, probe
 from tests.fakes.company.furnished import changed

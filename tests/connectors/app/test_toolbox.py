@@ -18,7 +18,7 @@ from connectors.sandbox.territory import Territory
 from connectors.tools.registry import TOOLS, ToolParts, make_tools
 from connectors.tools.workspace.files import Desks
 from runtime.clock import SystemClock
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from tests.fakes.sites.site import open_site, response
 
 if TYPE_CHECKING:

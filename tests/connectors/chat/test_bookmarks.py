@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from connectors.chat.bookmarks import ConnectorShelf, StoredBookmarks
 from runtime.clock import SystemClock
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Entry
 
 ANNA, BEN = "@anna:example.org", "@ben:example.org"

@@ -21,7 +21,7 @@ from connectors.hooks.metrics import HookFigures
 from connectors.hooks.program import read
 from connectors.hooks.tree import HookSurroundings, connecting
 from runtime.clock import SystemClock
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Record
 from runtime.telemetry.metrics import Metrics
 from tests.connectors.hooks.test_hook_functions import installed

@@ -19,7 +19,7 @@ from connectors.hooks.messages import HOOK, HookError, HookRecord
 from connectors.hooks.metrics import HookFigures
 from connectors.hooks.tree import HookSurroundings, hook_specs
 from runtime.clock import SystemClock
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.supervision.supervisor import Supervisor
 from runtime.system import open_system
 from runtime.telemetry.metrics import Metrics

@@ -10,7 +10,7 @@ import pytest
 from runtime.errors import MisuseError, SequenceConflictError
 from runtime.sqlite.database import SqliteDatabase
 from runtime.store.database import DROPPED, OldestOpen, Totals
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import (
     BY_HAND,
     Claim,

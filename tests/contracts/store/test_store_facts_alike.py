@@ -24,7 +24,7 @@ from runtime.store.facts import (
     PutVector,
     UseFacts,
 )
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit
 from tests.support.store.rows import remembering
 from tests.support.tiers import examples

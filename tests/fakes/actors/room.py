@@ -23,7 +23,7 @@ from actors.protocol import (
     TurnEnded,
 )
 from actors.session.session import Session
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.supervisor import Supervisor, SupervisorConfig

@@ -51,7 +51,7 @@ from actors.services import Furnishing, InForce, Services
 from actors.transport import Account
 from actors.tree import Company, tree
 from runtime.ids import IdSource
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.telemetry.metrics import Metrics
 from runtime.testing import Reports, open_test_system
 from tests.fakes.actors.noting import Noting

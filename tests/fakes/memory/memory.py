@@ -25,7 +25,7 @@ from actors.memory.messages import (
 )
 from actors.tree import memory_children
 from connectors.models.embedders.local import HashingEmbedder
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit
 from runtime.supervision.supervisor import Supervisor
 from runtime.telemetry.metrics import Metrics

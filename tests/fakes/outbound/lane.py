@@ -18,7 +18,7 @@ from actors.protocol import Deliver, DrainOutbox
 from actors.transport import Account
 from runtime.actor.messages import Keyed
 from runtime.store.database import DROPPED
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import BY_HAND, Commit
 from runtime.supervision.keyed import KeyedConfig, KeyedSupervisor
 from tests.fakes.actors.neighbours import make_services, saying

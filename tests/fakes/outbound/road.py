@@ -15,7 +15,7 @@ from actors.outbound.courier import Courier
 from actors.protocol import Deliver, Delivered, Undelivered
 from actors.transport import Account
 from runtime.actor.messages import Keyed
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit
 from runtime.supervision.keyed import KeyedConfig, KeyedSupervisor
 from tests.fakes.actors.neighbours import make_services, of_kind, probe, saying

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import trio
 import trio.testing
 
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from tests.fakes.company.company import at_rest, open_company
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 
     from runtime.store.database import RepairResult
-    from runtime.store.memory import MemoryStore, Rows
+    from runtime.store.in_memory import MemoryStore, Rows
     from runtime.store.rows import (
         Commit,
         StoredEntry,

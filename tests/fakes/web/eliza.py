@@ -13,7 +13,7 @@ from connectors.asyncio_bridge.bridge import Bridge
 from connectors.web.eliza.ids import to_uuid
 from connectors.web.eliza.platform import WebConfig
 from connectors.web.eliza.transport import ElizaTransport
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.chat.ingress import FakeIngress
 from tests.fakes.tools.sent_files import SentFiles

@@ -26,7 +26,7 @@ from connectors.web.page.platform import PageConfig
 from connectors.web.page.request import FOLDER
 from connectors.web.page.transport import PageTransport
 from runtime.clock import SystemClock
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.chat.ingress import FakeIngress

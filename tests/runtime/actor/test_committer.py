@@ -10,7 +10,7 @@ import trio
 
 from runtime.actor.committer import RETRY_EVERY, Committer, commit_until_decided
 from runtime.errors import SequenceConflictError, StoreUnavailableError
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Committed, Entry
 from runtime.testing import CrashError
 from tests.support.puppet import Puppet, do, supervise, virtual, wait

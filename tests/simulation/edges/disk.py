@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from runtime.errors import StoreUnavailableError
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Committed
 from tests.simulation.checks.ledger import words_of
 

@@ -13,7 +13,7 @@ from actors.agents.hired import HiredAgent
 from actors.agents.messages import ListStaff, ReadStaff
 from actors.agents.rows import AGENT, CHANGE
 from runtime.errors import StoreUnavailableError
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit
 from tests.fakes.company.company import EPOCH, FakeModel, Says, at_rest, open_company
 from tests.fakes.company.hirers import CARL, Hirers, saying

@@ -12,7 +12,7 @@ from actors.agents import rows as staff_rows
 from actors.agents.hired import Client, HiredAgent
 from actors.agents.rows import AGENT, CHANGE, CLIENT
 from actors.config.agents import AgentConfig, HiringConfig
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit
 from tests.fakes.company.company import EPOCH, FakeModel, at_rest, heard, open_company
 from tests.fakes.company.hirers import BOSS, CARL, Hirers, saying

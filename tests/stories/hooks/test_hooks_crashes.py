@@ -16,7 +16,7 @@ from actors.session.session import Session
 from connectors.hooks import tree
 from connectors.hooks.hook import Hook
 from connectors.hooks.messages import HookError
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.testing import crash_on
 from tests.fakes.company.company import Cast, at_rest, open_company
 from tests.fakes.company.hooked import hooked, shouts

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import trio.testing
 
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Counts
 from tests.fakes.company.company import (
     Cast,

@@ -12,7 +12,7 @@ from actors.config.memory import MemoryConfig
 from actors.memory.kit import MemoryKit, MemoryMetrics
 from actors.people.rows import PERSON
 from runtime.store.facts import FactListing
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.company.company import EPOCH, FakeModel, at_rest, heard, open_company
 from tests.fakes.company.desked import Desked

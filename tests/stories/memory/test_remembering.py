@@ -17,7 +17,7 @@ from actors.messages.inbound import ToolCall, ToolResult, ToolSpec
 from actors.schedule.rows import KIND
 from connectors.app.assembly import load_voices
 from runtime.ids import IdSource
-from runtime.store.memory import MemoryFacts, MemoryStore
+from runtime.store.in_memory import MemoryFacts, MemoryStore
 from tests.fakes.company.company import (
     EVERY_FAMILY,
     FakeModel,

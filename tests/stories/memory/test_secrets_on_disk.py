@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from runtime.store.memory import MemoryStore
+    from runtime.store.in_memory import MemoryStore
     from tests.fakes.company.minded import Minded
 
 Clock = trio.testing.MockClock

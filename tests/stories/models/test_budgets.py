@@ -19,7 +19,7 @@ from actors.models.budget import Budget, Limit
 from actors.models.messages import ReplaceCatalogue
 from actors.models.spending import CALL
 from runtime.errors import StoreUnavailableError
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Record
 from tests.fakes.company.company import Says, at_rest, call, open_company, until
 from tests.fakes.models.accounts import Pooled

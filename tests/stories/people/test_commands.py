@@ -14,7 +14,7 @@ from actors.config.people import CommandsConfig
 from actors.models.catalogue import Catalogue
 from actors.models.pool import ModelOffer
 from runtime.store.facts import SaveFact
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Record
 from tests.fakes.company.company import (
     FakeModel,

@@ -16,7 +16,7 @@ from actors.people import rows as people_rows
 from actors.people.identity import LONGEST_PERSONALITY, Person
 from actors.people.lookup import ChangePerson, FindPerson
 from actors.rules.text.translations import Voices
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from tests.fakes.company.company import Platform, at_rest, open_company
 from tests.fakes.company.desked import Desked
 

@@ -10,7 +10,7 @@ import trio.testing
 
 from actors.schedule.rows import KIND
 from runtime.errors import SequenceConflictError
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from tests.fakes.company.arranging import kept
 from tests.fakes.company.beating import Listed, beating
 from tests.fakes.company.company import open_company

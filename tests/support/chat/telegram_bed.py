@@ -14,7 +14,7 @@ from connectors.chat.gates import Gates
 from connectors.chat.telegram.platform import TelegramAccountConfig, TelegramConfig
 from connectors.chat.telegram.transport import TelegramTransport
 from runtime.secret import Secret
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.chat.ingress import FakeIngress
 from tests.fakes.telegram.api import BASE, FakeTelegram

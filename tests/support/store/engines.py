@@ -9,7 +9,7 @@ import trio
 
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     from pathlib import Path

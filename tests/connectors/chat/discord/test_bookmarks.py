@@ -6,7 +6,7 @@ from actors.people.rows import part_of
 from connectors.chat.bookmarks import ConnectorShelf
 from connectors.chat.discord.bookmarks import KIND, BotPlace, StoredDiscordBookmarks
 from runtime.clock import SystemClock
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Entry
 
 

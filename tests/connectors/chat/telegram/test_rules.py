@@ -31,7 +31,7 @@ from connectors.chat.telegram.types import (
     read_chat,
     read_message,
 )
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from tests.support.chat.telegram_bed import BASIC, delivery
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from connectors.chat.websocket.frames import chat_of
 from connectors.chat.websocket.outbox import CLIENTS, PLACES, SAID, SocketOutbox
 from connectors.chat.websocket.platform import WebSocketConfig
 from runtime.clock import SystemClock
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from tests.support.chat.websocket_bed import ZOE, gone, open_sockets
 
 TIMES = 25

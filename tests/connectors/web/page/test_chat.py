@@ -5,7 +5,7 @@ from __future__ import annotations
 from actors.messages.deliveries import Reaction
 from actors.messages.inbound import Address
 from connectors.web.page.platform import PageConfig, PageRoomConfig
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from tests.fakes.web.page import ANNA, LOBBY, form_of, open_page, said_in
 
 SAM = PageConfig(port=0, people=("sam", "zoe"))

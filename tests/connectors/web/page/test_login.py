@@ -7,7 +7,7 @@ import trio
 
 from connectors.web.page.login_rows import LINK, SESSION
 from connectors.web.page.platform import PageConfig
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from tests.fakes.web.page import ANNA, JSON, form_of, open_page
 
 

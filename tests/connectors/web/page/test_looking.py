@@ -18,7 +18,7 @@ from connectors.web.page.views.base import (
     read_view,
 )
 from runtime.sqlite.database import SqliteDatabase
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.actors.neighbours import make_services
 

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from actors.errors import DeliveryRefusedError
 from connectors.web.page.chat.messages import PageMessage
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 from tests.connectors.web.page.test_chat import SAM
 from tests.fakes.media import PNG
 from tests.fakes.tools.sent_files import SentFiles

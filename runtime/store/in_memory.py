@@ -29,7 +29,7 @@ from runtime.store.facts import (
     refuse_listings,
     refuse_search,
 )
-from runtime.store.memory_facts import FactRows
+from runtime.store.in_memory_facts import FactRows
 from runtime.store.port import refuse_keys, refuse_limit, refuse_misuse
 from runtime.store.rows import (
     MAX_ROWS,

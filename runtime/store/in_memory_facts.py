@@ -1,7 +1,7 @@
 """Facts in memory: how changes apply to them, and how a search finds them.
 
 The twin of `runtime/sqlite/facts.py`, for tests in virtual time. Knows nothing of
-tasks, faults or closing; see `memory.py`.
+tasks, faults or closing; see `in_memory.py`.
 """
 
 from __future__ import annotations
