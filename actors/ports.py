@@ -9,14 +9,12 @@ What the domain needs of whoever copies and keeps the files that agents send.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from actors.messages.inbound import (
         Attachment,
         Image,

@@ -81,7 +81,7 @@ from actors.schedule.scheduler import Scheduler
 from actors.session.closer import Closer
 from actors.session.condenser import Condenser
 from actors.session.session import Session
-from actors.transport import ManyAccounts
+from actors.transport import Listening, ManyAccounts, Transport
 from actors.turn.turn import Turn
 from actors.webhooks.intake import WebhookIntake
 from actors.webhooks.notifier import Notifier
@@ -96,7 +96,6 @@ if TYPE_CHECKING:
     from actors.agents.persona import Persona
     from actors.rules.groups.routes import RoutingTable
     from actors.services import Services
-    from actors.transport import Listening, Transport
     from actors.webhooks.messages import Receiver
 
 

@@ -12,7 +12,8 @@ import gc
 import importlib
 import os
 import sys
-from typing import TYPE_CHECKING, TextIO
+from types import TracebackType
+from typing import TextIO
 
 import click
 
@@ -25,9 +26,6 @@ from connectors.commands import (
 )
 from runtime import __version__
 from runtime.errors import KernelError, SettingsError
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 COMMANDS = {
     "agents": ("connectors.commands.agents", "Show all agents; let them rest."),

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict, deque
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from itertools import chain
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import trio
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterator
 
 T = TypeVar("T")
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 import hmac
 import re
 import stat
-from typing import TYPE_CHECKING, NoReturn
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NoReturn
 
 MASK = "***"
 

@@ -15,10 +15,10 @@ from runtime.actor import lifecycle
 from runtime.actor.cell import Cell
 from runtime.actor.envelope import Envelope, Notice
 from runtime.actor.kernel import ASK_TIMEOUT, Kernel
-from runtime.actor.mailbox import EMPTY
+from runtime.actor.mailbox import EMPTY, MailboxConfig
 from runtime.actor.messages import KILLED, SHUTDOWN, Exit, Keyed
 from runtime.actor.posting import STASHED
-from runtime.actor.ref import cell_of
+from runtime.actor.ref import ActorRef, cell_of
 from runtime.actor.reply import Reply
 from runtime.actor.statistics import ActorStatistics, SystemStatistics
 from runtime.errors import KernelError, MisuseError
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from runtime.actor.actor import Actor
     from runtime.actor.dead_letters import DeadLetters
-    from runtime.actor.mailbox import MailboxConfig
-    from runtime.actor.ref import ActorRef
     from runtime.supervision.supervisor import Supervisor
 
 # Chosen: as long as a supervisor gives a child by default.

@@ -11,8 +11,9 @@ Public: whoever writes an actor tests it with this. Use it under trio's
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import trio
 import trio.testing
@@ -20,9 +21,6 @@ import trio.testing
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
 from runtime.system import ActorSystem, SystemConfig, open_system
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator
 
 T = TypeVar("T")
 

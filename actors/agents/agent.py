@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable
+from typing import ClassVar
 
 import msgspec
 
@@ -25,9 +26,6 @@ from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Keyed
 from runtime.actor.ref import ActorRef
 from runtime.supervision.keyed import InterruptKey, KeyGivenUp, StopKey
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 BROKE = "⚠️ Something broke while I was answering."
 ASK_AGAIN = "Please ask again. If that does not help, tell whoever runs me."

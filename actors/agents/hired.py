@@ -8,17 +8,14 @@ colleague that is gone, or is no longer granted, the agent has no more.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from actors.config.agents import AgentConfig, DisplayName, HiringConfig
 from actors.rules.prompt.untrusted import as_item, as_paragraphs
 from actors.rules.text import cleaning as foreign
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}\Z")
 """What agents may be called, here as in the settings."""

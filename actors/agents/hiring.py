@@ -7,7 +7,8 @@ all.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, assert_never
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal, assert_never
 
 import msgspec
 
@@ -17,14 +18,10 @@ from actors.rules.markers.actions import (
     AgentFields,
     CreateAgent,
     CreateClient,
+    Staffing,
     UpdateAgent,
 )
 from actors.rules.markers.outcomes import ActionOutcome
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from actors.rules.markers.actions import Staffing
 
 MOST_AT_ONCE = 8
 """Wishes of one answer that are carried out."""

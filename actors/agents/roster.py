@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from actors.agents import hired
-from actors.agents.hired import HiringTerms
+from actors.agents.hired import HiredAgent, HiringTerms
 from actors.agents.persona import Persona
 from actors.rules.groups.routes import RoutingTable, group_of, with_groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from actors.agents.hired import HiredAgent
     from actors.agents.rows import StaffRows
     from actors.config.agents import AgentConfig
     from actors.rules.groups.routes import GroupBehaviour

@@ -14,11 +14,10 @@ import msgspec
 from actors.agents.hired import Client, HiredAgent
 from actors.messages.keys import partition
 from actors.rules.markers import outcomes as confirming
-from runtime.store.rows import Commit, Entry, Record
+from runtime.store.rows import Commit, Entry, Record, StoredEntry
 
 if TYPE_CHECKING:
     from runtime.store.port import Store
-    from runtime.store.rows import StoredEntry
 
 AGENT = "agent"
 CLIENT = "client"

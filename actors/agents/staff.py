@@ -9,8 +9,8 @@ import msgspec
 
 from actors import names
 from actors.agents import rows as staff_rows
-from actors.agents.hired import HiredAgent
-from actors.agents.hiring import HiringRules
+from actors.agents.hired import Client, HiredAgent
+from actors.agents.hiring import HiringDecision, HiringRules, Requester
 from actors.agents.messages import (
     Conduct,
     Hired,
@@ -21,7 +21,7 @@ from actors.agents.messages import (
     ReplaceTable,
     StaffList,
 )
-from actors.agents.roster import is_alike, make_team
+from actors.agents.roster import Team, is_alike, make_team
 from actors.agents.rows import AGENT, CLIENT, Conducted, StaffChange, StaffRows
 from actors.journal import notices as telling
 from actors.protocol import Route, StopDelegated
@@ -37,9 +37,6 @@ from runtime.telemetry.logs import EventLog
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from actors.agents.hired import Client
-    from actors.agents.hiring import HiringDecision, Requester
-    from actors.agents.roster import Team
     from actors.rules.markers.actions import Staffing
     from actors.tree import Company
     from runtime.store.rows import Entry, Record

@@ -8,20 +8,16 @@ waited when the process ended asks again. To be used on the kernel thread only.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 import msgspec
 
 from actors.approvals import rules
+from actors.approvals.rules import ApprovalRefused, ApprovalRuling, OpenApproval
 from actors.messages import commands
+from actors.messages.inbound import Address, Inbound
 from actors.messages.keys import account_of
 from runtime.actor.ref import ActorRef
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from actors.approvals.rules import ApprovalRefused, ApprovalRuling, OpenApproval
-    from actors.messages.inbound import Address, Inbound
 
 # Chosen: ten times the turns that run at once; each of them waits for at most a few.
 MOST_OPEN = 1000

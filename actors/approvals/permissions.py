@@ -8,15 +8,13 @@ agent's level of autonomy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from actors.config.limits import PermissionConfig
     from actors.messages.inbound import ToolSpec
 

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Collection, Sequence
+from typing import Literal
 
 import msgspec
 
 from actors.messages.inbound import Address
 from actors.rules.text.codes import LETTERS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
 
 SHORTEST = 2
 """Letters of an id, while it is the only one of its kind."""

@@ -27,7 +27,7 @@ from actors.delegation.messages import (
 )
 from actors.hooks.chain import HookPart
 from actors.hooks.outgoing import ask_about
-from actors.messages.inbound import DelegationChain
+from actors.messages.inbound import DelegationChain, SentFile, ToolCall
 from actors.rules.groups.access import may_use
 from actors.rules.prompt import tools as tool_results
 from runtime.actor.messages import Keyed
@@ -37,7 +37,6 @@ from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from actors.agents.persona import Persona
-    from actors.messages.inbound import SentFile, ToolCall
     from actors.protocol import StartTurn
     from actors.services import Services
     from runtime.actor.actor import Actor

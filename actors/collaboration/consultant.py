@@ -27,7 +27,7 @@ from actors.delegation.consultations import (
 from actors.delegation.messages import CancelConsult, Consult, ConsultationResult
 from actors.journal import records
 from actors.messages.keys import parse_key
-from actors.messages.usage import Run, total
+from actors.messages.usage import Run, Spent, total
 from actors.protocol import (
     ApprovalResult,
     CancelTurn,
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from actors.agents.persona import Persona
     from actors.delegation.messages import Outcome
     from actors.messages.inbound import TranscriptLine
-    from actors.messages.usage import Spent
     from actors.services import Services
     from runtime.actor.reply import Reply
     from runtime.actor.timers import Timer

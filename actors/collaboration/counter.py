@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from actors.delegation.messages import KnownPairs, MayWork
-from actors.delegation.pairs import PairLimiter, PairLimits
+from actors.delegation.pairs import PairExchange, PairLimiter, PairLimits, PairRuling
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from actors.delegation.pairs import PairExchange, PairRuling
     from actors.services import Services
 
 LOG = EventLog("collaboration")

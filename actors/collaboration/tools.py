@@ -11,18 +11,15 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors.collaboration import questions as rules
-from actors.collaboration.colleagues import Dialogue
-from actors.messages.inbound import ToolResult
-from actors.rules.markers.descriptions import SPOKEN_TO
+from actors.collaboration.colleagues import ColleagueAsker, Dialogue
+from actors.messages.inbound import ToolCall, ToolContext, ToolResult, ToolSpec
+from actors.rules.markers.descriptions import SPOKEN_TO, Mode
 from actors.rules.prompt.tools import COLLABORATE, CONSULT
 
 if TYPE_CHECKING:
     from actors.agents.persona import Persona
-    from actors.collaboration.colleagues import ColleagueAsker
     from actors.config.collaboration import CollaborationConfig
-    from actors.messages.inbound import ToolCall, ToolContext, ToolSpec
     from actors.ports import Tool
-    from actors.rules.markers.descriptions import Mode
     from actors.services import Services
 
 

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from actors.commands.context import CommandReply
+from actors.commands.context import CommandReply, CommandRequest
 from actors.memory import scopes as scope_names
 from actors.memory.forgetting import marked
 from actors.messages.keys import chat_partition
-from runtime.store.facts import FactListing, ForgetFacts
+from runtime.store.facts import FactListing, ForgetFacts, StoredFact
 from runtime.store.rows import Commit
 
 if TYPE_CHECKING:
-    from actors.commands.context import CommandRequest
     from actors.memory.messages import FactKind
-    from runtime.store.facts import StoredFact
 
 MOST_FACTS = 50
 """Facts that are shown; of more, the number is told."""

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from actors import names
-from actors.commands.context import CommandReply, Unanswered
+from actors.commands.context import CommandReply, CommandRequest, Unanswered
 from actors.messages.commands import near
-from actors.models.messages import ListModels, ModelList
+from actors.models.messages import ListedModel, ListModels, ModelList
 from actors.people.lookup import ChangePerson, may_choose
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from actors.commands.context import CommandRequest
-    from actors.models.messages import ListedModel
 
 DEFAULT = "default"
 

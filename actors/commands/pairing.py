@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from actors import names
-from actors.commands.context import CommandReply, Unanswered
+from actors.commands.context import CommandReply, CommandRequest, Unanswered
 from actors.people.guests import (
     DecideRequest,
     GuestBook,
@@ -14,9 +12,6 @@ from actors.people.guests import (
     RevokeGuest,
 )
 from actors.rules.text.codes import shown
-
-if TYPE_CHECKING:
-    from actors.commands.context import CommandRequest
 
 MOST_SHOWN = 20
 

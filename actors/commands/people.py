@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from actors import names
-from actors.commands.context import CommandReply, Unanswered
+from actors.commands.context import CommandReply, CommandRequest, Unanswered
 from actors.people.identity import Person, connector_of
 from actors.people.lookup import (
     ChangePerson,
@@ -19,7 +19,6 @@ from actors.people.lookup import (
 from actors.rules.text import languages
 
 if TYPE_CHECKING:
-    from actors.commands.context import CommandRequest
     from actors.rules.text.translations import Translate
 
 NOT_LINKED = {

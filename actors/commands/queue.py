@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from actors.commands.context import CommandReply
+from actors.commands.context import CommandReply, CommandRequest
 from actors.commands.status import POLICIES, bounded, open_here, shortened
 from actors.messages.busy_policies import POLICY_RULES
 from actors.messages.commands import near
 from actors.rules.text.durations import spoken
-
-if TYPE_CHECKING:
-    from actors.commands.context import CommandRequest
 
 DEFAULT: Literal["default"] = "default"
 

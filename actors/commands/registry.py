@@ -7,7 +7,7 @@ Everything else follows: `/help`, suggestions for mistyped words, the settings
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,8 +18,6 @@ from actors.config.people import Who
 from actors.messages.commands import OtherCommand, as_command, parse_command
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
     from actors.messages.inbound import Inbound
     from actors.rules.groups.activation import CommandScope
 

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from actors import names
 from actors.agents.messages import ListStaff, StaffList
-from actors.commands.context import CommandReply, Unanswered
+from actors.commands.context import CommandReply, CommandRequest, Unanswered
 from actors.journal.records import USAGE, UsageRecord
 from actors.memory import scopes
+from actors.messages.busy_policies import BusyPolicy
 from actors.messages.commands import as_command
 from actors.messages.inbound import Inbound
 from actors.messages.keys import account_of
+from actors.messages.progress import Pace
 from actors.models.spending import read_row
 from actors.people.lookup import ListPeople, PeopleList, chat_of
 from actors.rules.text.durations import spoken
 from actors.schedule.rows import listed
-
-if TYPE_CHECKING:
-    from actors.commands.context import CommandRequest
-    from actors.messages.busy_policies import BusyPolicy
-    from actors.messages.progress import Pace
-    from runtime.store.rows import StoredMessage
-
+from runtime.store.rows import StoredMessage
 
 PAGE = 1000
 

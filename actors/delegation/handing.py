@@ -9,14 +9,13 @@ import msgspec
 
 from actors.delegation import loop_guard
 from actors.messages import priority
-from actors.messages.inbound import DelegationChain
+from actors.messages.inbound import DelegationChain, Inbound
 from actors.rules.groups import addressing as addressed
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from actors.agents.persona import Persona
     from actors.journal.plan import Carried
-    from actors.messages.inbound import Inbound
     from actors.protocol import Finished
     from actors.rules.markers.actions import Delegation
     from actors.rules.markers.parser import ParsedAnswer

@@ -8,15 +8,13 @@ chain of delegations ends, whatever the agents do.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Collection
+from typing import Literal
 
 import msgspec
 
 from actors.messages.inbound import DelegationChain
 from actors.rules.text.suggestions import did_you_mean, near_misses
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 RefusalReason = Literal[
     "unknown_target",

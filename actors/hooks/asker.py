@@ -9,13 +9,7 @@ import trio
 
 from actors import names
 from actors.errors import ChatError
-from actors.hooks.book import (
-    LOST_AFTER,
-    AskHook,
-    AskHooks,
-    HooksAnswered,
-    patience,
-)
+from actors.hooks.book import LOST_AFTER, AskHook, AskHooks, HooksAnswered, patience
 from actors.hooks.chain import HookChain, HookPart, HooksOutcome, Verdict, unasked
 from runtime.actor.actor import Actor
 from runtime.actor.messages import Keyed

@@ -13,7 +13,7 @@ import msgspec
 
 from actors import names
 from actors.hooks.book import AskHooks, HooksAnswered, about, patience
-from actors.hooks.chain import MOST_SENT, unasked
+from actors.hooks.chain import MOST_SENT, Event, HookSpec, unasked
 from actors.hooks.outgoing import consumed, worded_reminder
 from actors.journal.answers import Answer, PendingMessage
 from runtime.actor.messages import Keyed
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from actors.agents.persona import Persona
-    from actors.hooks.chain import Event, HookSpec
     from actors.services import Services
     from runtime.actor.actor import Actor
 

@@ -9,11 +9,10 @@ import msgspec
 from actors.hooks.asker import outcome_of
 from actors.hooks.book import AskHooks, about
 from actors.hooks.chain import HookPart
-from actors.messages.inbound import Media
+from actors.messages.inbound import Inbound, Media
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from actors.messages.inbound import Inbound
     from actors.services import Services
     from runtime.actor.actor import Actor
 

@@ -13,12 +13,7 @@ import msgspec
 
 from actors import names
 from actors.hooks.asker import outcome_of
-from actors.hooks.book import (
-    AskHooks,
-    FinishedTurn,
-    TellHook,
-    about,
-)
+from actors.hooks.book import AskHooks, FinishedTurn, TellHook, about
 from actors.hooks.chain import MOST_SENT, HookPart, HooksOutcome
 from actors.journal import answers
 from actors.journal.outbox import silent_result, spoken

@@ -19,7 +19,7 @@ from actors.journal import commits, records
 from actors.journal.unsettled import COUNT_AGAIN, COUNT_EVERY, OpenMessages, unanswered
 from actors.messages import priority
 from actors.messages.deliveries import Delivery
-from actors.messages.inbound import Inbound
+from actors.messages.inbound import Address, Inbound
 from actors.people import admission as gatekeeper
 from actors.people import lookup as knowing
 from actors.people.owners import note_owner
@@ -44,7 +44,7 @@ from actors.transport import CheckSender, Earlier, RefusedAttempt
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Keyed
-from runtime.actor.ref import UNANSWERED
+from runtime.actor.ref import UNANSWERED, ActorRef
 from runtime.actor.reply import Reply
 from runtime.errors import (
     DuplicateError,
@@ -56,9 +56,7 @@ from runtime.store.rows import BY_HAND, Commit, Committed, StoredDelivery
 from runtime.telemetry.logs import EventLog, Quoted
 
 if TYPE_CHECKING:
-    from actors.messages.inbound import Address
     from actors.services import Services
-    from runtime.actor.ref import ActorRef
     from runtime.store.port import Store
 
 

@@ -11,22 +11,20 @@ from typing import TYPE_CHECKING
 
 from actors.commands.registry import group_command
 from actors.journal import commits
-from actors.journal.unsettled import read_back, read_open
+from actors.journal.unsettled import UnroutedMessage, read_back, read_open
 from actors.people.access import Peers
 from actors.rules.groups.activation import GroupVerdict, Situation, judge
 from actors.rules.groups.reply_windows import ReplyWindows, place_of
-from actors.rules.groups.routes import NO_GROUP, Unrouted, is_for_activation
+from actors.rules.groups.routes import NO_GROUP, Outcome, Unrouted, is_for_activation
 from actors.session import reply_windows
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from actors.agents.messages import ReplaceTable
-    from actors.journal.unsettled import UnroutedMessage
     from actors.messages.inbound import Inbound
     from actors.messages.keys import SessionKey
     from actors.protocol import Replied
     from actors.rules.groups.assignments import StickyRoutes
-    from actors.rules.groups.routes import Outcome
     from actors.services import Services
 
 LOG = EventLog("router")

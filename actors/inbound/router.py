@@ -32,7 +32,7 @@ from actors.messages.keys import session_key
 from actors.people import admission
 from actors.protocol import Hear, Replied, Route, RouteUnanswered, StopDelegated
 from actors.rules.groups.activation import GroupVerdict
-from actors.rules.groups.routes import Routed, Unrouted
+from actors.rules.groups.routes import Outcome, Routed, Unrouted
 from actors.session.stop import is_same_asker, stop_command, stop_for_room
 from runtime.actor.actor import Actor
 from runtime.actor.committer import RETRY_EVERY
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
     from actors.inbound.chat_lines import Place
     from actors.rules.groups.assignments import StickyRoutes
-    from actors.rules.groups.routes import Outcome
     from actors.services import Services
 
 LOG = EventLog("router")

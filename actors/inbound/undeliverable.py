@@ -33,7 +33,7 @@ from runtime.actor.committer import Committer
 from runtime.actor.dead_letters import DeadLetter
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Keyed
-from runtime.store.rows import Commit, Receipt
+from runtime.store.rows import Commit, Committed, Receipt
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from actors.messages.deliveries import Delivery
     from actors.messages.inbound import Inbound
     from actors.services import Services
-    from runtime.store.rows import Committed
 
 
 def unwrapped(letter: DeadLetter) -> object:

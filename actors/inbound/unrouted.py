@@ -13,14 +13,13 @@ from actors.messages.state import outcome_of
 from actors.protocol import Deliver, DrainOutbox, MessageSettled
 from actors.rules.text.limits import NoticeLimiter
 from runtime.actor.committer import Committer
-from runtime.store.rows import Committed, Entry
+from runtime.store.rows import Committed, Entry, SettledState
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from actors.messages.inbound import Inbound
     from actors.services import Services
     from runtime.actor.actor import Actor
-    from runtime.store.rows import SettledState
 
 LOG = EventLog("router")
 

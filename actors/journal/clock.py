@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from runtime.store.rows import Commit, Entry
+from runtime.store.rows import Commit, Entry, StoredEntry
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from runtime.clock import Clock
     from runtime.store.port import Store
-    from runtime.store.rows import StoredEntry
 
 
 DAY = 86_400.0

@@ -9,21 +9,19 @@ import msgspec
 from actors.journal import notices as telling
 from actors.journal import records
 from actors.journal.events import as_journal
-from actors.journal.history import AlsoAsked, Deferred, Exchanged
+from actors.journal.history import AlsoAsked, Deferred, Event, Exchanged, History
 from actors.journal.outbox import spoken
 from actors.messages.keys import chat_partition, parse_key
 from actors.messages.state import outcome_of
-from runtime.store.rows import Accept, Commit, Defer, Enqueue, Settle
+from runtime.store.rows import Accept, Commit, Defer, Enqueue, Entry, Settle
 
 if TYPE_CHECKING:
     from actors.journal.answers import Answer, Aside, CombinedMessage
-    from actors.journal.history import Event, History
     from actors.messages import state as message_state
     from actors.messages.deliveries import Delivery
     from actors.messages.inbound import Inbound
     from actors.rules.text.audit_redaction import AuditRedaction
     from actors.services import Services
-    from runtime.store.rows import Entry
 
 
 def as_exchange(answer: Answer, history: History, services: Services) -> Commit:

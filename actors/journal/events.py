@@ -18,14 +18,13 @@ from actors.journal.history import (
 )
 from actors.messages.keys import parse_key
 from actors.rules.prompt.compaction import tokens_of
-from runtime.store.rows import Append, Commit, NewEvent, Snapshot
+from runtime.store.rows import Append, Commit, NewEvent, Record, Snapshot
 
 if TYPE_CHECKING:
     from actors.journal.answers import ChapterEntry
     from actors.journal.history import Chapter, Event, History
     from actors.rules.text.audit_redaction import AuditRedaction
     from actors.services import Services
-    from runtime.store.rows import Record
 
 
 def as_entry(

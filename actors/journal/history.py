@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from actors.messages.busy_policies import Chosen
-from actors.messages.inbound import Occasion, TranscriptLine
+from actors.messages.inbound import Inbound, Occasion, TranscriptLine
 from actors.messages.usage import Run
 from actors.rules.prompt.compaction import MOST_SUMMARIES, Trigger, shortened, tokens_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from actors.messages.inbound import Inbound
     from runtime.store.port import Store
 
 

@@ -17,9 +17,9 @@ import msgspec
 from actors import names
 from actors.journal.outbox import spoken
 from actors.messages.keys import partition
-from runtime.actor.ref import UNANSWERED
+from runtime.actor.ref import UNANSWERED, ActorRef
 from runtime.errors import MailboxFullError
-from runtime.store.rows import Entry
+from runtime.store.rows import Entry, SettledState, StoredEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from actors.messages.inbound import Inbound
     from actors.schedule.appointments import Appointment, DueOutcome
     from actors.services import Services
-    from runtime.actor.ref import ActorRef
-    from runtime.store.rows import SettledState, StoredEntry
 
 
 DUE = "webhook_due"

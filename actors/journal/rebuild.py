@@ -21,14 +21,13 @@ from actors.journal.history import (
     read_chapter,
 )
 from actors.messages.keys import parse_key
-from runtime.store.rows import Record
+from runtime.store.rows import Record, StoredEvent, StoredRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from actors.journal.history import Event
     from actors.rules.text.audit_redaction import AuditRedaction
-    from runtime.store.rows import StoredEvent, StoredRecord
 
 
 class Expected(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ import msgspec
 from actors.journal.history import Compacted, Deferred, Exchanged, Flushed, Reset
 from actors.messages.keys import SessionKey, chat_partition, parse_key
 from actors.messages.state import outcome_of
-from actors.messages.usage import Spent
+from actors.messages.usage import Run, Spent
 from runtime.store.rows import Commit, Record
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from actors.delegation.consultations import Consulted
     from actors.journal.history import Chapter, Conversation, Event
     from actors.messages.inbound import Inbound
-    from actors.messages.usage import Run
     from actors.rules.text.audit_redaction import AuditRedaction
     from actors.services import Services
 

@@ -9,7 +9,7 @@ import msgspec
 from actors.errors import ModelBusyError, ModelRefusedError
 from runtime.actor.actor import Actor
 from runtime.errors import StoreError
-from runtime.store.facts import PutVector
+from runtime.store.facts import PutVector, StoredFact
 from runtime.store.rows import Commit
 from runtime.telemetry.logs import EventLog, Quoted
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from actors.memory.kit import MemoryKit
     from actors.ports import Embedder
     from actors.services import Services
-    from runtime.store.facts import StoredFact
 
 LOG = EventLog("memory")
 

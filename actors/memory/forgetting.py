@@ -18,13 +18,12 @@ import msgspec
 
 from actors.journal.history import Exchanged
 from actors.messages.inbound import TranscriptLine
-from runtime.store.rows import Entry
+from runtime.store.rows import Entry, StoredEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from runtime.store.port import Entries, Store
-    from runtime.store.rows import StoredEvent
 
 
 def is_forgotten(name: str, mark: str) -> bool:

@@ -29,8 +29,8 @@ from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Keyed
 from runtime.actor.reply import Reply
-from runtime.store.facts import SaveFact, UseFacts
-from runtime.store.rows import Commit
+from runtime.store.facts import FactChange, SaveFact, UseFacts
+from runtime.store.rows import Commit, Committed
 from runtime.supervision.keyed import KeyGivenUp
 from runtime.telemetry.logs import EventLog
 
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from actors.memory.kit import MemoryKit
     from actors.memory.messages import Fact
     from actors.services import Services
-    from runtime.store.facts import FactChange
-    from runtime.store.rows import Committed
 
 LOG = EventLog("memory")
 

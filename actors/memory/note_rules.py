@@ -23,7 +23,7 @@ from actors.memory.messages import (
 from actors.memory.scopes import AGENT
 from actors.rules.text.secrets import PASSWORD
 from actors.rules.text.similarity import is_alike, words_of
-from runtime.store.facts import SaveFact, UseFacts
+from runtime.store.facts import FactChange, SaveFact, StoredFact, UseFacts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from actors.config.memory import MemoryConfig
     from actors.memory.messages import Note
     from actors.messages.inbound import Inbound
-    from runtime.store.facts import FactChange, StoredFact
 
 DAY = 86_400.0
 PLAIN = "plain"

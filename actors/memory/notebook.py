@@ -18,7 +18,7 @@ import msgspec
 from actors.memory.messages import Forget, Note, SetState
 from actors.messages.keys import account_of
 from actors.rules.markers import actions
-from actors.rules.markers.outcomes import ActionOutcome
+from actors.rules.markers.outcomes import ActionOutcome, OutcomeKind
 from actors.rules.text.cleaning import one_line
 from actors.rules.text.secrets import redacted
 from runtime.telemetry.logs import EventLog, Quoted
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from actors.messages.inbound import Inbound
     from actors.ports import Notebook
     from actors.rules.markers.actions import Action
-    from actors.rules.markers.outcomes import OutcomeKind
     from actors.services import Services
 
 

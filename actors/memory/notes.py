@@ -25,13 +25,13 @@ from actors.memory.messages import (
     Summarise,
 )
 from actors.memory.note_rules import auto_saved
-from actors.messages.inbound import Address
+from actors.messages.inbound import Address, Inbound
 from actors.messages.keys import account_of, chat_partition, parse_key
 from actors.people.identity import Person
 from actors.people.lookup import FindPerson
 from actors.rules.markers import actions
 from actors.rules.markers import parser as markers
-from actors.rules.markers.outcomes import ActionOutcome
+from actors.rules.markers.outcomes import ActionOutcome, OutcomeKind
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError
 from runtime.telemetry.logs import EventLog
@@ -41,10 +41,8 @@ if TYPE_CHECKING:
 
     from actors.agents.persona import Persona
     from actors.memory.messages import FactKind, Note
-    from actors.messages.inbound import Inbound
     from actors.ports import Noted
     from actors.rules.markers.actions import Action
-    from actors.rules.markers.outcomes import OutcomeKind
     from actors.services import Services
     from runtime.actor.actor import Actor
     from runtime.store.facts import FactChange

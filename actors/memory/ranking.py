@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.rules.text.similarity import is_alike
-from runtime.store.facts import StoredFact, weight
+from runtime.store.facts import Found, FoundFact, StoredFact, weight
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from actors.config.memory import MemoryConfig
-    from runtime.store.facts import Found, FoundFact
 
 DAY = 86_400.0
 

@@ -8,15 +8,11 @@ text, above all paths (`/usr/bin`) and a lone `/`.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
 
 from actors.rules.text.suggestions import near_misses
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 # Chosen: 32 characters, the longest command Telegram knows; longer is text.
 _COMMAND = re.compile(r"/([A-Za-z][A-Za-z0-9_-]{0,31})(?:@([\w.-]+))?(?=\s|\Z)")

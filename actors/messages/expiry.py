@@ -7,13 +7,10 @@ time of a time zone, also on days of 23 or 25 hours.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Literal
+from datetime import datetime, timedelta, tzinfo
+from typing import Literal
 
 import msgspec
-
-if TYPE_CHECKING:
-    from datetime import tzinfo
 
 Expiry = Literal["none", "daily", "idle", "both"]
 Expired = Literal["daily", "idle"]

@@ -5,10 +5,7 @@ Lower is more urgent.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
+from collections.abc import Collection
 
 OWNER = 1
 CONDUCTOR = 3

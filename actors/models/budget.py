@@ -7,15 +7,12 @@ together they overshoot by no more than the calls under way (RELIABILITY I11).
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from collections.abc import Iterator
+from datetime import datetime, timedelta, tzinfo
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import tzinfo
 
 Scope = Literal["all", "agent", "connector", "user"]
 Period = Literal["day", "month"]

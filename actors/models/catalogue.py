@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING
 
-from actors.models.pool import ModelOffer
+from actors.models.pool import Backend, ModelOffer
 from actors.models.prices import Prices
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from actors.messages.inbound import Usage
     from actors.models.budget import Budget
-    from actors.models.pool import Backend
     from actors.ports import Model
 
 NO_PRICES = Prices()

@@ -7,16 +7,13 @@ for costs more than one that is missing.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
 
 from actors.rules.markers.sanitizer import clean
 from actors.rules.prompt.untrusted import as_item
 from actors.rules.text.similarity import fold, holds
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 # Chosen: about 400 tokens of context at most; what somebody wants often stands behind a
 # greeting, so less of a message is not enough.

@@ -9,7 +9,7 @@ nine would go by what was taken until nine.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from datetime import UTC, timedelta
+from datetime import UTC, timedelta, tzinfo
 from typing import TYPE_CHECKING
 
 from actors.journal.records import USAGE, UsageRecord
@@ -19,7 +19,6 @@ from actors.rules.text.durations import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from datetime import tzinfo
 
     from actors.messages.inbound import Inbound
     from actors.services import Services

@@ -14,13 +14,12 @@ import msgspec
 from actors.messages.usage import Spent
 from actors.models.budget import Amount, BudgetCheck, Budgets, Spender
 from runtime.errors import StoreError
-from runtime.store.rows import Commit, Record
+from runtime.store.rows import Commit, Record, StoredRecord
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from actors.models.catalogue import Catalogue
     from actors.services import Services
-    from runtime.store.rows import StoredRecord
 
 LOG = EventLog("models")
 

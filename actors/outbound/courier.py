@@ -18,13 +18,7 @@ from actors.journal.outbox import instead
 from actors.outbound import retry as rules
 from actors.outbound.drafts import DraftedReply, Drafting, DraftsDue
 from actors.outbound.receipts import Receipts, ReceiptStored, StoreReceipt
-from actors.protocol import (
-    Deliver,
-    MessageSettled,
-    ShowDraft,
-    ShowTyping,
-    Undelivered,
-)
+from actors.protocol import Deliver, MessageSettled, ShowDraft, ShowTyping, Undelivered
 from runtime.actor.actor import Actor
 from runtime.actor.committer import commit_until_decided
 from runtime.actor.mailbox import MailboxConfig

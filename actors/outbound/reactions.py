@@ -14,7 +14,7 @@ import trio
 from actors import names
 from actors.errors import DeliveryBusyError, DeliveryError, DeliveryUnknownError
 from actors.messages.deliveries import Reaction
-from actors.protocol import ShowReaction
+from actors.protocol import ShowReaction, Stage
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Keyed
@@ -22,7 +22,6 @@ from runtime.actor.messages import Keyed
 if TYPE_CHECKING:
     from actors.journal.answers import Answer
     from actors.messages.inbound import Inbound
-    from actors.protocol import Stage
     from actors.services import Services
     from actors.transport import Transport
 

@@ -11,17 +11,15 @@ from typing import TYPE_CHECKING
 from actors import names
 from actors.errors import OverloadedError, SenderRefusedError
 from actors.messages.keys import account_of
-from actors.people.access import Admit, OfferPairing, RefuseSender, admit
+from actors.people.access import Admit, Decision, OfferPairing, RefuseSender, admit
 from actors.people.guests import StrangerWrote
 from actors.rules.groups import access as agent_access
 from actors.rules.groups.mentions import mentioned
-from actors.rules.groups.routes import Routed, Unrouted
+from actors.rules.groups.routes import Outcome, Routed, Unrouted
 from actors.transport import RefusedAttempt
 
 if TYPE_CHECKING:
     from actors.messages.inbound import Inbound
-    from actors.people.access import Decision
-    from actors.rules.groups.routes import Outcome
     from actors.services import Services
     from runtime.actor.actor import Actor
 

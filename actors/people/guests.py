@@ -6,15 +6,13 @@ read it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable
+from typing import Literal
 
 import msgspec
 
 from actors.messages.inbound import Address
 from actors.people.pairing_rules import Guest, PairingRequest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class GuestList:

@@ -9,13 +9,10 @@ linked stays in its own row, so that unlinking gives it back.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING
 
 import msgspec
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 # Chosen: eight accounts in all, more than there are platforms; it bounds what is read
 # for one person.

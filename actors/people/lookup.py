@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from actors import names
-from actors.messages.inbound import ALONE
+from actors.messages.inbound import ALONE, Inbound
 from actors.messages.keys import account_of
 from actors.people.identity import Person
 from actors.people.rows import SeenPerson
@@ -24,7 +24,6 @@ from runtime.errors import KernelError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from actors.messages.inbound import Inbound
     from actors.services import Services
     from runtime.actor.actor import Actor
 

@@ -15,7 +15,7 @@ import msgspec
 from actors import names
 from actors.journal import commits
 from actors.messages.deliveries import Delivery
-from actors.messages.inbound import Address
+from actors.messages.inbound import Address, Inbound
 from actors.messages.keys import account_of, chat_partition
 from actors.people.identity import connector_of
 from actors.protocol import Deliver
@@ -26,7 +26,6 @@ from runtime.store.rows import Commit, Entry
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from actors.messages.inbound import Inbound
     from actors.services import Services
 
 LOG = EventLog("owners")

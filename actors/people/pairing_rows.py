@@ -14,12 +14,11 @@ from actors.people import rows as people_rows
 from actors.people.identity import connector_of
 from actors.people.pairing_rules import Guest, PairingRequest
 from actors.people.rows import part_of
-from runtime.store.rows import Commit, Entry
+from runtime.store.rows import Commit, Entry, Record, StoredEntry
 
 if TYPE_CHECKING:
     from actors.rules.text.audit_redaction import AuditRedaction
     from runtime.store.port import Store
-    from runtime.store.rows import Record, StoredEntry
 
 PAIRING = "pairing"
 GUEST = "guest"

@@ -13,16 +13,14 @@ import msgspec
 
 from actors.journal import records
 from actors.messages.keys import chat_partition
-from actors.people.identity import Person, bucket
-from runtime.store.rows import Commit, Entry, Record
+from actors.people.identity import PeopleChange, Person, bucket
+from runtime.store.rows import Commit, Entry, Record, StoredEntry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from actors.people.identity import PeopleChange
     from actors.rules.text.audit_redaction import AuditRedaction
     from runtime.store.port import Entries
-    from runtime.store.rows import StoredEntry
 
 PERSON = "person"
 ALIAS = "alias"

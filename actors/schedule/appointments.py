@@ -8,15 +8,13 @@ transaction moves the appointment on to its next slot.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from datetime import tzinfo
+from typing import Literal
 
 import msgspec
 
 from actors.messages.inbound import Address
 from actors.schedule.recurrence import RecurrenceRule
-
-if TYPE_CHECKING:
-    from datetime import tzinfo
 
 Kind = Literal["reminder", "task", "cron", "heartbeat", "autonomous"]
 """Something is said; an agent does something; the same, set up by a conductor; an

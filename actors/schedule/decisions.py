@@ -6,13 +6,11 @@ told to the model, which is then asked again: a decision is never guessed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterable
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 MOST_STEPS = 20
 MOST_STEP = 1_000

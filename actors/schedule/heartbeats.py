@@ -17,7 +17,7 @@ from actors.messages.inbound import Address
 from actors.schedule import recurrence
 from actors.schedule.appointments import Appointment
 from actors.schedule.rows import as_entry, part_of
-from runtime.store.rows import Commit, StoredEntry
+from runtime.store.rows import Commit, Entry, StoredEntry
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from actors.agents.persona import Persona
     from actors.agents.roster import Roster
     from actors.services import Services
-    from runtime.store.rows import Entry
 
 LOG = EventLog("schedule")
 

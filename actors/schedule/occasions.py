@@ -12,9 +12,9 @@ import msgspec
 
 from actors.config.schedule import MOST_GROUPS
 from actors.messages import priority
-from actors.messages.inbound import ALONE, Inbound
+from actors.messages.inbound import ALONE, Inbound, Occasion
 from actors.rules.text.durations import in_words
-from actors.schedule.appointments import part_name, plan_name, slot_name
+from actors.schedule.appointments import Appointment, part_name, plan_name, slot_name
 from actors.schedule.checklist import ChecklistGroup
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from actors.journal.plan import AgentPlan
-    from actors.messages.inbound import Occasion
-    from actors.schedule.appointments import Appointment
 
 LATE = " It is late: nobody was here at its time."
 PART = "Only this part of the list is yours, {domain}; somebody sees to the rest:"

@@ -8,7 +8,7 @@ hour longer or shorter (see `actors/rules/text/durations.py`).
 from __future__ import annotations
 
 import re
-from datetime import date, time, timedelta
+from datetime import date, time, timedelta, tzinfo
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,7 +17,6 @@ from actors.rules.text.durations import DAYS, at_time, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from datetime import tzinfo
 
     from actors.config.schedule import QuietConfig
 

@@ -13,7 +13,7 @@ Reminders, tasks and cron, as models ask for them; pure.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 import msgspec
 
@@ -22,13 +22,9 @@ from actors.rules.markers.outcomes import ActionOutcome, SimilarTask
 from actors.rules.text.durations import in_words
 from actors.rules.text.similarity import are_alike
 from actors.schedule import recurrence
-from actors.schedule.booking import refused, what_of
+from actors.schedule.appointments import Appointment, Kind
+from actors.schedule.booking import AppointmentBook, refused, what_of
 from actors.schedule.recurrence import UnclearTime, parse_moment
-
-if TYPE_CHECKING:
-    from actors.schedule.appointments import Appointment, Kind
-    from actors.schedule.booking import AppointmentBook
-
 
 SHORTEST_PREFIX = 4
 """Characters of an id that are enough, if there are not two that begin so."""

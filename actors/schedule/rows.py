@@ -23,7 +23,7 @@ from actors.rules.text.durations import in_words
 from actors.schedule.appointments import PLAN, Appointment, slot_name, words_of
 from actors.schedule.decisions import steps_of
 from actors.schedule.recurrence import repeat_shown
-from runtime.store.rows import Entry, Record
+from runtime.store.rows import Entry, Record, StoredEntry
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from actors.messages.inbound import Address, Inbound
     from actors.schedule.appointments import DueOutcome
     from runtime.store.port import Entries
-    from runtime.store.rows import StoredEntry
 
 
 LOG = EventLog("schedule")

@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import heapq
 from collections import Counter
-from datetime import UTC
+from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
@@ -44,19 +44,17 @@ from actors.schedule.slots import PreparedRun, SlotPreparer, count
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
 from runtime.errors import DuplicateError, SequenceConflictError, StoreError
-from runtime.store.rows import Commit, Committed
+from runtime.store.rows import Commit, Committed, StoredEntry
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
-    from datetime import tzinfo
 
     from actors.agents.roster import Roster
     from actors.config.agents import AgentConfig
     from actors.rules.markers.outcomes import ActionOutcome
     from actors.services import Services
     from runtime.actor.timers import Timer
-    from runtime.store.rows import StoredEntry
 
 
 TRIES = 3

@@ -5,7 +5,7 @@ Reads, decides by `conditions.py`, and writes rows; whoever asked commits them.
 
 from __future__ import annotations
 
-from datetime import UTC
+from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,19 +17,16 @@ from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address, Inbound
 from actors.schedule import appointments as schedule
 from actors.schedule.appointments import Appointment, DueOutcome, Previous, SlotPolicy
-from actors.schedule.conditions import ConditionCheck
+from actors.schedule.conditions import ConditionCheck, Conditions, DailyTokensUsed
 from actors.schedule.occasions import TimeWords, as_inbound, parts_of
 from actors.schedule.rows import SUCCEEDED, as_entry, of_slots, part_at, part_of, read
-from runtime.store.rows import Commit, Entry
+from runtime.store.rows import Commit, Entry, InboxState, StoredEntry, StoredMessage
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from datetime import tzinfo
 
-    from actors.schedule.conditions import Conditions, DailyTokensUsed
     from actors.services import Services
-    from runtime.store.rows import InboxState, StoredEntry, StoredMessage
 
 LOG = EventLog("schedule")
 

@@ -14,9 +14,9 @@ import msgspec
 from actors import names
 from actors.hooks.book import patience
 from actors.journal import answers
-from actors.journal.answers import NOTHING_KNOWN, PendingMessage, TurnContext
+from actors.journal.answers import NOTHING_KNOWN, Aside, PendingMessage, TurnContext
 from actors.messages import state as message_state
-from actors.messages.inbound import ALONE
+from actors.messages.inbound import ALONE, Inbound
 from actors.messages.usage import Run, Spent, total
 from actors.protocol import (
     CancelTurn,
@@ -42,9 +42,7 @@ from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from actors.agents.persona import Persona
-    from actors.journal.answers import Aside
     from actors.journal.history import History
-    from actors.messages.inbound import Inbound
     from actors.messages.progress import Pace
     from actors.services import Services
     from runtime.actor.actor import Actor

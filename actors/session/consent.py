@@ -15,7 +15,7 @@ import msgspec
 from actors.approvals import rules
 from actors.journal import answers
 from actors.messages import commands
-from actors.messages.inbound import Address
+from actors.messages.inbound import Address, Inbound
 from actors.messages.keys import account_of
 from actors.protocol import (
     ApprovalDecided,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from actors.agents.persona import Persona
     from actors.journal.answers import Aside
     from actors.messages.commands import ApprovalDecision
-    from actors.messages.inbound import Inbound
     from actors.services import Services
     from actors.session.attempt import Attempt
     from runtime.actor.actor import Actor

@@ -16,7 +16,7 @@ import msgspec
 from actors.journal import answers
 from actors.journal.answers import ACKNOWLEDGEMENT, Answer, Aside
 from actors.journal.outbox import silent_result
-from actors.messages.inbound import TranscriptLine
+from actors.messages.inbound import Inbound, TranscriptLine
 from actors.schedule.occasions import as_plan
 from actors.schedule.rows import of_plan
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from actors.agents.persona import Persona
-    from actors.messages.inbound import Inbound
     from actors.messages.usage import Run
     from actors.protocol import Finished
     from runtime.ids import IdSource

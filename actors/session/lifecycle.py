@@ -18,9 +18,9 @@ import msgspec
 
 from actors import names
 from actors.journal import answers
-from actors.journal.history import Compacted, Flushed, Reset
-from actors.messages.expiry import expired
-from actors.messages.inbound import TranscriptLine
+from actors.journal.history import Compacted, Flushed, History, Reset, ResetReason
+from actors.messages.expiry import Expired, expired
+from actors.messages.inbound import Inbound, TranscriptLine
 from actors.protocol import (
     CancelCondense,
     Condense,
@@ -33,19 +33,15 @@ from actors.protocol import (
 from actors.rules.prompt.compaction import MOST_SUMMARIES, kept_from
 from actors.rules.text import durations as spans
 from actors.session import rewriting
-from actors.session.rewriting import RewritingOverdue
+from actors.session.rewriting import Rewriting, RewritingOverdue
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from actors.journal.answers import Aside, PendingMessage
-    from actors.journal.history import History, ResetReason
-    from actors.messages.expiry import Expired
-    from actors.messages.inbound import Inbound
     from actors.protocol import Outcome
     from actors.services import Services
     from actors.session.attempt import Attempt
     from actors.session.outbox import AnswerConcluded, EntryConcluded
-    from actors.session.rewriting import Rewriting
     from runtime.actor.actor import Actor
     from runtime.actor.reply import Reply
     from runtime.actor.timers import Timer

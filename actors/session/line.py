@@ -14,7 +14,7 @@ import msgspec
 from actors.commands.context import ConversationStatus
 from actors.config.sessions import buffering_of
 from actors.journal.answers import PendingMessage
-from actors.journal.history import Conversation
+from actors.journal.history import Conversation, History
 from actors.messages import commands
 from actors.messages import state as message_state
 from actors.messages.keys import parse_key
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from actors.agents.persona import Persona
-    from actors.journal.history import History
     from actors.messages.busy_policies import BusySettings, Chosen
     from actors.messages.inbound import Inbound
     from actors.messages.progress import Pace

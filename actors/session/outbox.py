@@ -17,7 +17,7 @@ from actors.agents.messages import Hired
 from actors.hooks.outgoing import tell_finished
 from actors.journal import answers, commits
 from actors.journal import events as journal
-from actors.journal.history import Event
+from actors.journal.history import Event, History
 from actors.journal.notices import wake_notifiers
 from actors.memory.messages import tell_remembered
 from actors.messages.state import outcome_of
@@ -27,20 +27,14 @@ from actors.rules.text.limits import NoticeLimiter
 from actors.schedule.messages import AppointmentsStored
 from actors.session import initiative, reply_windows
 from runtime.actor.committer import Committer
-from runtime.errors import (
-    DeliveryKnownError,
-    DuplicateError,
-    SequenceConflictError,
-)
-from runtime.store.rows import Committed
+from runtime.errors import DeliveryKnownError, DuplicateError, SequenceConflictError
+from runtime.store.rows import Commit, Committed, Entry
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from actors.journal.history import History
     from actors.messages.inbound import Inbound
     from actors.services import Services
     from runtime.actor.actor import Actor
-    from runtime.store.rows import Commit, Entry
 
 LOG = EventLog("session")
 

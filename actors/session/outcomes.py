@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.journal import answers
-from actors.journal.answers import Answer, combined, said_meanwhile
-from actors.journal.history import Reset
+from actors.journal.answers import Answer, PendingMessage, combined, said_meanwhile
+from actors.journal.history import History, Reset
 from actors.messages import merging
-from actors.messages.inbound import ALONE, TranscriptLine
-from actors.protocol import Failed
+from actors.messages import state as message_state
+from actors.messages.inbound import ALONE, Inbound, TranscriptLine
+from actors.protocol import Failed, Finished
 from actors.rules.prompt.untrusted import sender_of
 from actors.session import reply_windows
 from actors.session.initiative import settle_decision
@@ -24,12 +25,7 @@ from actors.turn import files as attachments
 
 if TYPE_CHECKING:
     from actors.agents.persona import Persona
-    from actors.journal.answers import PendingMessage
-    from actors.journal.history import History
-    from actors.messages import state as message_state
-    from actors.messages.inbound import Inbound
     from actors.messages.usage import Run
-    from actors.protocol import Finished
     from actors.services import Services
 
 BUSY = "I have too much to answer in this chat already. Please try again."

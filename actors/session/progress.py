@@ -9,14 +9,13 @@ import trio
 
 from actors import names
 from actors.messages.deliveries import Draft, Typing
-from actors.protocol import ShowDraft, ShowTyping, TurnReported
+from actors.protocol import ShowDraft, ShowTyping, TurnReported, TurnStreamed
 from actors.rules.markers.parser import cleaner
 from actors.rules.text.durations import spoken
 
 if TYPE_CHECKING:
     from actors.agents.persona import Persona
     from actors.messages.inbound import Inbound
-    from actors.protocol import TurnStreamed
     from actors.services import Services
     from runtime.actor.actor import Actor
     from runtime.actor.timers import Timer

@@ -16,16 +16,12 @@ waits behind it. It goes on beside the turns of the others, and has its place no
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, assert_never
+from collections.abc import Sequence
+from typing import Literal, assert_never
 
 import msgspec
 
-from actors.messages.busy_policies import SERIAL, BusySettings, Style
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from actors.messages.busy_policies import Overflow
+from actors.messages.busy_policies import SERIAL, BusySettings, Overflow, Style
 
 # Chosen: more than write in one chat while others wait; of more, the first are as if
 # they had had no turn.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.messages.keys import chat_partition, parse_key
+from actors.messages.keys import SessionKey, chat_partition, parse_key
 from actors.protocol import Replied
 from actors.rules.groups.reply_windows import (
     KIND,
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from actors.agents.persona import Persona
     from actors.journal.answers import Answer
     from actors.messages.inbound import Inbound
-    from actors.messages.keys import SessionKey
     from runtime.store.port import Store
 
 LOG = EventLog("router")

@@ -11,21 +11,19 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.journal import answers
-from actors.journal.answers import combined
+from actors.journal.answers import Aside, PendingMessage, combined
 from actors.messages import state as message_state
 from actors.protocol import ApprovalDecided, Failed
 from actors.session import attempt as attempts
 from actors.session.attempt import Attempt, Superseded
-from actors.session.consent import ApprovalExpired, ApprovalRequests
+from actors.session.consent import ApprovalExpired, ApprovalRequests, Beside
 from actors.session.outcomes import Outcomes, as_read
 
 if TYPE_CHECKING:
     from actors.agents.persona import Persona
-    from actors.journal.answers import Aside, PendingMessage
     from actors.journal.history import History
     from actors.messages.inbound import Inbound
     from actors.services import Services
-    from actors.session.consent import Beside
     from runtime.actor.actor import Actor
 
 

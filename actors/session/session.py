@@ -28,9 +28,9 @@ from actors.agents.messages import PersonaReplaced
 from actors.commands import dispatch as desk
 from actors.commands import registry
 from actors.hooks.book import HooksAnswered
-from actors.hooks.hearing import SessionHooks
+from actors.hooks.hearing import HookedMessage, SessionHooks
 from actors.journal import answers
-from actors.journal.answers import without
+from actors.journal.answers import PendingMessage, without
 from actors.journal.history import History, read_history
 from actors.journal.unsettled import is_settled, settled_among
 from actors.messages import commands, keys
@@ -50,10 +50,10 @@ from actors.schedule.occasions import LANES
 from actors.session import consent, outcomes
 from actors.session import queue as queueing
 from actors.session import stop as stopping
-from actors.session.attempt import Superseded, TurnMessage
+from actors.session.attempt import Attempt, Superseded, TurnMessage
 from actors.session.consent import Beside
 from actors.session.initiative import OWN_WORDS
-from actors.session.lifecycle import BeginWaiting, Lifecycle, PastMessage
+from actors.session.lifecycle import BeginWaiting, Lifecycle, PastMessage, Step
 from actors.session.line import SessionLine
 from actors.session.outbox import (
     AnswerConcluded,
@@ -64,7 +64,7 @@ from actors.session.outbox import (
     StoreAgain,
 )
 from actors.session.outcomes import Outcomes
-from actors.session.running_turns import RetryAt, RunningTurns
+from actors.session.running_turns import RetryAt, RunningTurns, TurnStep
 from actors.session.watchdog import CheckTurn, CheckTurnEnded, check_turn_ended
 from actors.turn.steering import FetchSteering
 from runtime.actor.actor import Actor
@@ -74,15 +74,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable
 
     from actors.agents.persona import Persona
-    from actors.hooks.hearing import HookedMessage
-    from actors.journal.answers import PendingMessage
     from actors.messages.inbound import Inbound
     from actors.messages.usage import Run
     from actors.services import Services
-    from actors.session.attempt import Attempt
-    from actors.session.lifecycle import Step
     from actors.session.outbox import OutboxItem
-    from actors.session.running_turns import TurnStep
 
 NEXT = "Got it, I'll get to this next."
 

@@ -16,12 +16,11 @@ import msgspec
 
 from actors import names
 from actors.messages import progress as stuck
-from actors.messages.progress import Remedy
+from actors.messages.progress import Pace, Remedy
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from actors.messages.inbound import Inbound
-    from actors.messages.progress import Pace
     from actors.services import Services
     from runtime.actor.actor import Actor
     from runtime.actor.timers import Timer

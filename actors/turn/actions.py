@@ -26,7 +26,7 @@ from actors.people import lookup as knowing
 from actors.people.lookup import ChangePerson
 from actors.rules.markers import actions
 from actors.rules.markers.outcomes import ActionOutcome
-from actors.rules.markers.parser import in_earnest
+from actors.rules.markers.parser import ParsedAnswer, in_earnest
 from actors.rules.text import languages
 from actors.schedule import decisions as decision
 from actors.schedule import messages as arrangement
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from actors.messages.inbound import Inbound
     from actors.people.identity import Person
     from actors.rules.markers.actions import Action, Staffing
-    from actors.rules.markers.parser import ParsedAnswer
     from actors.services import Services
     from runtime.actor.actor import Actor
 

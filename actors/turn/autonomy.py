@@ -14,7 +14,7 @@ import trio
 from actors.journal.plan import AgentPlan, Carried
 from actors.messages.inbound import TranscriptLine
 from actors.messages.usage import total
-from actors.protocol import Failed, Finished
+from actors.protocol import Failed, Finished, StartTurn
 from actors.schedule import decisions as decision
 from actors.turn import machine as turn
 from actors.turn.limits import TokenAllowance
@@ -23,7 +23,6 @@ from runtime.telemetry.logs import EventLog, Quoted
 
 if TYPE_CHECKING:
     from actors.agents.persona import Persona
-    from actors.protocol import StartTurn
     from actors.services import Services
     from actors.turn.round import ModelRounds
 

@@ -14,10 +14,10 @@ import msgspec
 from actors.errors import ToolError
 from actors.hooks.incoming import worded_files
 from actors.journal.plan import NOTHING, Carried
-from actors.messages.inbound import Media, SentFile, ToolResult
+from actors.messages.inbound import Inbound, Media, SentFile, ToolResult
 from actors.messages.keys import account_of
 from actors.protocol import StartTurn
-from actors.rules.markers.actions import SendFile
+from actors.rules.markers.actions import Action, SendFile
 from actors.rules.markers.outcomes import ActionOutcome
 from actors.rules.prompt.untrusted import with_quote
 from runtime.telemetry.logs import EventLog
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from actors.agents.persona import Persona
-    from actors.messages.inbound import Inbound
     from actors.ports import PictureWatch
-    from actors.rules.markers.actions import Action
     from actors.services import Services
     from actors.turn.steps import StepJournal
     from runtime.actor.actor import Actor

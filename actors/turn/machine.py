@@ -9,7 +9,8 @@ the end of the recorded steps of a turn that was cut off.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, assert_never
+from collections.abc import Iterable, Mapping
+from typing import Literal, assert_never
 
 import msgspec
 
@@ -29,10 +30,6 @@ from actors.turn.limits import (
     RecordedCall,
     TokenAllowance,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
 
 # Chosen: eight times the calls that models make in practice.
 MAX_CALLS = 32

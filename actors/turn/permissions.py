@@ -11,11 +11,11 @@ import trio
 
 from actors.approvals import permissions
 from actors.protocol import ApprovalResult, RequestApproval, ResumeTurn, TurnPaused
-from actors.rules.markers.descriptions import SPOKEN_TO
+from actors.rules.markers.descriptions import SPOKEN_TO, Mode
 from actors.rules.prompt import tools as safe_tools
 from actors.rules.prompt import tools as tool_notice
-from actors.turn.steps import ApprovalRecorded
-from runtime.actor.ref import UNANSWERED
+from actors.turn.steps import ApprovalRecorded, StepJournal
+from runtime.actor.ref import UNANSWERED, ActorRef
 from runtime.errors import MailboxFullError
 
 if TYPE_CHECKING:
@@ -26,10 +26,7 @@ if TYPE_CHECKING:
     from actors.config.limits import PermissionConfig
     from actors.messages.inbound import Inbound, ToolCall, ToolSpec
     from actors.protocol import StartTurn
-    from actors.rules.markers.descriptions import Mode
     from actors.services import Services
-    from actors.turn.steps import StepJournal
-    from runtime.actor.ref import ActorRef
 
 
 LOST = ApprovalResult(

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.messages.inbound import ModelRequest, TranscriptLine
-from actors.protocol import PromptShortened, ShortenPrompt
+from actors.protocol import PromptShortened, ShortenPrompt, StartTurn
 from actors.rules.groups.addressing import is_in_the_open, there
-from actors.rules.groups.overheard import written
+from actors.rules.groups.overheard import OverheardMessage, written
 from actors.rules.prompt import compaction, transcript
 from actors.rules.prompt.brief import NO_MEMORIES, Brief, ChatBrief, Memories
 from actors.rules.prompt.estimate import estimate
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from actors.config.collaboration import CollaborationConfig
     from actors.messages.inbound import Image, Inbound, ToolSpec
     from actors.models.pool import ModelOffer
-    from actors.protocol import StartTurn
-    from actors.rules.groups.overheard import OverheardMessage
     from actors.rules.prompt.compaction import Trigger
     from actors.services import Services
     from actors.turn.stream import AnswerStream

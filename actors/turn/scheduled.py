@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from actors.config.routes import RoutingConfig
-from actors.messages.inbound import BY_ITSELF
+from actors.messages.inbound import BY_ITSELF, Inbound
 from actors.schedule.occasions import PARTS
 
 if TYPE_CHECKING:
     from actors.agents.persona import Persona
     from actors.config.agents import AgentConfig
-    from actors.messages.inbound import Inbound
     from actors.rules.prompt.brief import PersonaFiles
 
 LEFT_OUT = (

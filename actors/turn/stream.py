@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from actors.protocol import TurnProgressed, TurnReported, TurnStreamed
+from actors.protocol import StartTurn, TurnProgressed, TurnReported, TurnStreamed
 from actors.rules.markers import parser as markers
 from actors.rules.prompt.estimate import tokens_of
 
 if TYPE_CHECKING:
     from actors.messages.deliveries import Status
     from actors.ports import Speak
-    from actors.protocol import StartTurn
     from actors.services import Services
     from runtime.actor.actor import Actor
 

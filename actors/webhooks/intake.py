@@ -21,7 +21,7 @@ from actors.rules.text.limits import Quota
 from actors.webhooks.messages import Trigger, Triggered
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
-from runtime.actor.ref import UNANSWERED
+from runtime.actor.ref import UNANSWERED, ActorRef
 from runtime.actor.reply import Reply
 from runtime.errors import DuplicateError, MailboxFullError, StoreError
 from runtime.store.rows import Commit, Committed
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from actors.services import Services
-    from runtime.actor.ref import ActorRef
 
 LOG = EventLog("webhooks")
 

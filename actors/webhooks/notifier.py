@@ -13,19 +13,17 @@ import msgspec
 import trio
 
 from actors.journal.notices import DEAD, DUE, NewNotices, Notice, as_entry, read
-from actors.webhooks.messages import SendNotices
+from actors.webhooks.messages import Receiver, SendNotices
 from actors.webhooks.retry import SPREAD, NoticeDecision, PostResult, judge, wait_after
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
 from runtime.errors import SequenceConflictError, StoreError
-from runtime.store.rows import Commit, StoredEntry
+from runtime.store.rows import Commit, Entry, StoredEntry
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from actors.services import Services
-    from actors.webhooks.messages import Receiver
     from runtime.actor.timers import Timer
-    from runtime.store.rows import Entry
 
 LOG = EventLog("webhooks")
 

@@ -16,12 +16,10 @@ import binascii
 import hashlib
 import hmac
 import re
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Scheme = Literal["standard", "github"]
 Reason = Literal["bad_signature", "stale", "future"]

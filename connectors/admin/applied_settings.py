@@ -13,7 +13,7 @@ import hashlib
 import hmac
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 
@@ -25,7 +25,6 @@ from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Self
 
     from connectors.config.app import AppConfig
 

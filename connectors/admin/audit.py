@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 from actors.journal import records
 from actors.journal.records import AuditRecord
-from connectors.admin.display import read_record
+from connectors.admin.display import Complain, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from connectors.admin.display import Complain
     from runtime.store.database import Inspection
     from runtime.store.rows import StoredRecord
 

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import msgspec
 
 from actors.journal import records
 from actors.journal.records import ConversationRecord
-from connectors.admin.display import read_record
+from connectors.admin.display import Complain, read_record
 from connectors.admin.story import StoryEvent, Storyteller
 from runtime.errors import MisuseError
-from runtime.store.database import FIRST, MOST_NAMED, Mark
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from connectors.admin.display import Complain
-    from runtime.store.database import Inspection
-    from runtime.store.rows import StoredEvent
+from runtime.store.database import FIRST, MOST_NAMED, Inspection, Mark
+from runtime.store.rows import StoredEvent
 
 PAGE = 1000
 

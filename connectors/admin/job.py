@@ -9,10 +9,9 @@ import msgspec
 from actors.journal import records
 from actors.messages.inbound import Inbound
 from actors.messages.state import outcome_of
-from connectors.admin.display import moment, read_record
+from connectors.admin.display import Complain, moment, read_record
 
 if TYPE_CHECKING:
-    from connectors.admin.display import Complain
     from runtime.store.database import Inspection
     from runtime.store.rows import InboxState, StoredMessage
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import errno
 import socket
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from typing import Literal
 
 import httpx
 import msgspec
@@ -17,11 +17,7 @@ import trio
 from connectors.admin.display import make_safe
 from connectors.config.checks import is_loopback
 from runtime.errors import SettingsError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from runtime.secret import Secret
+from runtime.secret import Secret
 
 State = Literal["ok", "unknown", "warning", "wrong"]
 """`unknown`: nobody could look, or has looked."""

@@ -11,20 +11,18 @@ from actors.messages.deliveries import GONE, Delivery
 from actors.messages.inbound import Inbound
 from actors.messages.keys import SessionKey
 from actors.rules.text.audit_redaction import AuditRedaction
-from connectors.admin.display import moment
+from connectors.admin.display import Complain, moment
 from connectors.admin.job import STATES, QueueJob, job_of, read_inbound
 from connectors.admin.story import StoryEvent, Storyteller
 from runtime.clock import SystemClock
 from runtime.errors import MisuseError
 from runtime.ids import IdSource
-from runtime.store.database import DROPPED, RepairResult
+from runtime.store.database import DROPPED, Database, Inspection, RepairResult
 from runtime.store.rows import Commit, Settle, StoredMessage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from connectors.admin.display import Complain
-    from runtime.store.database import Database, Inspection
     from runtime.store.rows import DeliveryState, InboxState, StoredDelivery
 
 

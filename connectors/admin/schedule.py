@@ -7,14 +7,16 @@ stands in the inbox, later in the audit; what its calls took stands in the ledge
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from actors.journal.notices import SHOWN_ID
 from actors.journal.records import AUDIT, USAGE, AuditRecord, UsageRecord
 from actors.rules.text.durations import in_words
+from actors.schedule.appointments import Appointment
 from actors.schedule.rows import (
     KIND,
     SLOT,
@@ -24,22 +26,13 @@ from actors.schedule.rows import (
     part_of,
     read,
 )
-from connectors.admin.display import moment, read_record
+from connectors.admin.display import Complain, moment, read_record
 from connectors.admin.job import STATUSES
 from connectors.config.checks import find_zone
 from runtime.clock import SystemClock
 from runtime.errors import MisuseError, SequenceConflictError
-from runtime.store.database import RepairResult
-from runtime.store.rows import Commit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from actors.schedule.appointments import Appointment
-    from connectors.admin.display import Complain
-    from runtime.store.database import Database, Inspection
-    from runtime.store.rows import InboxState, StoredRecord
-
+from runtime.store.database import Database, Inspection, RepairResult
+from runtime.store.rows import Commit, InboxState, StoredRecord
 
 BY_HAND = "by hand"
 

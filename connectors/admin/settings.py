@@ -5,7 +5,7 @@ Never shows a secret: what leaves here may be pasted into a bug report.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
@@ -15,8 +15,6 @@ from runtime.config.messages import dotted, toml
 from runtime.secret import OpenText, Secret
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from connectors.config.app import AppConfig
     from runtime.config.loader import Settings
 

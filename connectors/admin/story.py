@@ -17,7 +17,7 @@ from actors.journal.history import (
     read_chapter,
 )
 from actors.messages.deliveries import Delivery
-from actors.messages.inbound import Usage
+from actors.messages.inbound import Inbound, ToolCall, Usage
 from actors.messages.state import outcome_of
 from actors.messages.usage import Run
 from actors.turn.machine import ModelReplied, ToolReturned
@@ -29,7 +29,6 @@ from runtime.errors import MisuseError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from actors.messages.inbound import Inbound, ToolCall
     from runtime.store.database import Inspection
     from runtime.store.rows import StoredDelivery, StoredEvent
 

@@ -16,7 +16,7 @@ import msgspec
 import trio
 
 from connectors.files.projects import ProjectError, names_in
-from connectors.tools.workspace.files import beside
+from connectors.tools.workspace.files import Desks, beside
 from connectors.tools.workspace.paths import WorkspaceError
 from runtime.actor.actor import Actor
 from runtime.errors import DeclineStart
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from actors.config.agents import AgentConfig
     from connectors.config.app import AppConfig
-    from connectors.tools.workspace.files import Desks
     from runtime.telemetry.metrics import Counter, Metrics
 
 

@@ -25,7 +25,7 @@ from actors.rules.groups.access import agent_access
 from actors.rules.groups.routes import binding_of, routing_table
 from actors.rules.text.translations import SOURCE, Voices
 from actors.services import Furnishing
-from actors.transport import Account
+from actors.transport import Account, Transport
 from connectors.app.webhooks import announcer_of
 from connectors.chat.platforms import setting_of
 from connectors.config.checks import find_zone
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from actors.agents.persona import Persona
-    from actors.transport import Transport
     from connectors.app.kit import Kit
     from connectors.config.app import AppConfig
     from connectors.files.personas import Personas

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import importlib
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,21 +23,19 @@ import trio
 
 from actors.memory.kit import MemoryKit, MemoryMetrics
 from actors.rules.prompt.transcript import SEND_FILE
-from connectors.config.embedders import HASHING, OFF
-from connectors.config.tools import WorkspaceConfig
+from connectors.config.embedders import HASHING, OFF, EmbedderConfig
+from connectors.config.tools import SpeakerConfig, TranscriberConfig, WorkspaceConfig
 from connectors.fetch.late import LateFetcher
 from connectors.files.daily_log import FileLogBook
 from connectors.media.reader import DocumentReader, Reader
 from connectors.models.embedders.local import HashingEmbedder
 from connectors.tools.registry import ToolParts, make_tools, wanted_tools
 from connectors.tools.workspace.files import Desks
-from runtime.clock import SystemClock
+from runtime.clock import Clock, SystemClock
 from runtime.store.in_memory import MemoryStore
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from actors.ports import (
         Embedder,
         Enclosures,
@@ -49,12 +47,9 @@ if TYPE_CHECKING:
     from connectors.app.reload.rules import Step
     from connectors.app.tool_sources import ToolSources
     from connectors.config.app import AppConfig
-    from connectors.config.embedders import EmbedderConfig
-    from connectors.config.tools import SpeakerConfig, TranscriberConfig
     from connectors.files.blobs import BlobFolder
     from connectors.sandbox.runner import Sandbox
     from runtime.actor.ref import ActorRef
-    from runtime.clock import Clock
     from runtime.store.port import Store
     from runtime.telemetry.metrics import Metrics
 

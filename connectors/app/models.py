@@ -7,7 +7,7 @@ Knows no kind of model but programs, which run in a sandbox that is made here, t
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -30,17 +30,14 @@ from connectors.config.models import (
 )
 from connectors.config.shipped import shipped_prices
 from connectors.models.prices import load_prices, prices_of
-from connectors.models.program.environment import ProgramPlace
+from connectors.models.program.environment import Prepare, ProgramPlace
 from connectors.models.program.folders import DAY, Folders
 from connectors.sandbox.lazy import LateSandbox
 from connectors.sandbox.plan import SandboxFigures
 from connectors.sandbox.protected_paths import territory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from actors.ports import Model
-    from connectors.models.program.environment import Prepare
     from connectors.models.program.model import CliModel
     from runtime.clock import Clock
     from runtime.telemetry.metrics import Metrics

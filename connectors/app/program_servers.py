@@ -22,7 +22,7 @@ import trio
 from actors.rules.prompt import skills as rules
 from actors.rules.prompt import tools as tool_names
 from connectors.app.tool_sources import allotted, brought_by, skills_of
-from connectors.models.program.environment import CallAids
+from connectors.models.program.environment import CallAids, Prepare
 from runtime.errors import KernelError
 from runtime.telemetry.logs import EventLog
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from actors.messages.inbound import ModelRequest
     from connectors.config.app import AppConfig
     from connectors.config.mcp import McpServerConfig
-    from connectors.models.program.environment import Prepare
 
 
 PREFIX = ".callboard-servers-"

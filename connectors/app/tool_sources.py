@@ -26,7 +26,7 @@ from connectors.mcp.tree import (
     home_of,
     server_spec,
 )
-from connectors.skills.folder import read_folders
+from connectors.skills.folder import SkillFolder, read_folders
 from connectors.skills.lessons import Lessons
 from connectors.skills.servers import read_all
 from connectors.skills.source import SkillSource
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from connectors.config.app import AppConfig
     from connectors.config.mcp import McpServerConfig
     from connectors.sandbox.runner import Sandbox
-    from connectors.skills.folder import SkillFolder
     from runtime.actor.ref import ActorRef
     from runtime.telemetry.metrics import Metrics
 

@@ -20,7 +20,7 @@ import msgspec
 
 from actors.journal.notices import Announcer, Subscription, announced, wake_notifiers
 from actors.messages.inbound import Address
-from actors.webhooks.messages import Receiver
+from actors.webhooks.messages import Post, Receiver, WebhookMetrics
 from actors.webhooks.retry import PostResult, WebhookRetryPolicy
 from actors.webhooks.signature import (
     ID_HEADER,
@@ -31,7 +31,7 @@ from actors.webhooks.signature import (
     sign,
 )
 from connectors.fetch.late import LateFetcher
-from connectors.fetch.messages import FetchError, FetchRequest
+from connectors.fetch.messages import Fetch, Fetched, FetchError, FetchRequest
 from connectors.fetch.urls import read_url
 from connectors.web.webhooks import IncomingWebhook
 from runtime.store.rows import Commit, Committed
@@ -43,11 +43,9 @@ if TYPE_CHECKING:
 
     from actors.journal.notices import Happened
     from actors.services import Services
-    from actors.webhooks.messages import Post, WebhookMetrics
     from connectors.config.app import AppConfig
     from connectors.config.tools import FetchConfig
     from connectors.config.webhooks import WebhookInConfig, WebhookOutConfig
-    from connectors.fetch.messages import Fetch, Fetched
     from runtime.actor.ref import ActorRef
     from runtime.clock import Clock
 

@@ -17,9 +17,11 @@ import asyncio
 import contextlib
 import logging
 import threading
+from asyncio import Future
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple
+from typing import Any, Generic, TypeVar, TypeVarTuple
 
 import pykka
 import trio
@@ -32,10 +34,6 @@ from connectors.asyncio_bridge.crossing import (
 )
 from runtime.errors import MisuseError
 from runtime.fairness import most_of_one
-
-if TYPE_CHECKING:
-    from asyncio import Future
-    from collections.abc import Awaitable, Callable
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")

@@ -7,21 +7,18 @@ account listens by itself, so that each is supervised by itself.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Generator, Hashable, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Generic, Never, Protocol, TypeVar
 
 import trio
 
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
-from connectors.chat.errors import PlatformError
+from connectors.chat.errors import PlatformError, ShutOutError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
-
     from actors.messages.deliveries import Delivery, Draft, Edit
     from actors.transport import Ingress, Listening
-    from connectors.chat.errors import ShutOutError
     from connectors.chat.metrics import PlatformMetrics
     from runtime.clock import Clock
     from runtime.telemetry.logs import EventLog

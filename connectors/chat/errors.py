@@ -12,13 +12,10 @@ The `errors.py` of a platform turns its answers into these, or into finer kinds 
 
 from __future__ import annotations
 
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from actors.errors import DeliveryBusyError, DeliveryRefusedError, DeliveryUnknownError
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
 
 LONGEST_QUOTE = 200
 """Characters of a platform's own words that are told."""

@@ -20,7 +20,7 @@ from actors.config.presence import PresenceConfig
 from actors.messages.deliveries import TakesFiles
 from actors.rules.text.measure import CHARACTERS, Measure
 from connectors.chat.gates import Gates
-from connectors.config.app import ConnectorConfig
+from connectors.config.app import AppConfig, ConnectorConfig
 from runtime.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from connectors.admin.probes import Probe
     from connectors.asyncio_bridge.bridge import Bridge
     from connectors.chat.markup.dialect import Dialect
-    from connectors.config.app import AppConfig
     from connectors.files.blobs import BlobFolder
     from connectors.web.context import Backstage
     from connectors.web.operations import Operations

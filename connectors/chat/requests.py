@@ -7,18 +7,18 @@ wrong; whoever asks knows whether to ask again, and `until_answered` does so.
 
 from __future__ import annotations
 
-from contextlib import aclosing, contextmanager
-from typing import (
-    IO,
-    TYPE_CHECKING,
-    Literal,
-    NamedTuple,
-    Self,
-    TypedDict,
-    TypeVar,
-    Unpack,
-    cast,
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterable,
+    Mapping,
 )
+from contextlib import aclosing, contextmanager
+from pathlib import Path
+from typing import IO, Literal, NamedTuple, Self, TypedDict, TypeVar, Unpack, cast
 from urllib.parse import urlsplit
 
 import httpx
@@ -26,22 +26,8 @@ import msgspec
 import trio
 
 from actors.messages.inbound import Attachment
-from connectors.chat.errors import BusyError, GoneError, LostError
+from connectors.chat.errors import BusyError, GoneError, LostError, PlatformError
 from connectors.chat.lenient_json import Json, decode
-
-if TYPE_CHECKING:
-    from collections.abc import (
-        AsyncGenerator,
-        AsyncIterator,
-        Awaitable,
-        Callable,
-        Generator,
-        Iterable,
-        Mapping,
-    )
-    from pathlib import Path
-
-    from connectors.chat.errors import PlatformError
 
 T = TypeVar("T")
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import click
 import msgspec
 
 from actors.agents import rows as staff_rows
 from actors.agents.hired import HiredAgent
-from actors.agents.rows import AGENT, CHANGE, StaffChange
+from actors.agents.rows import AGENT, CHANGE, Outcome, StaffChange, StaffRows
+from actors.config.agents import AgentConfig
 from connectors.admin.display import when
 from connectors.commands.common.database import DatabaseChoice, database_options
 from connectors.commands.common.output import (
@@ -21,13 +22,7 @@ from connectors.commands.common.output import (
     say_rows,
 )
 from connectors.commands.common.staff import read_rows, write
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from actors.agents.rows import Outcome, StaffRows
-    from actors.config.agents import AgentConfig
-    from runtime.store.rows import Entry
+from runtime.store.rows import Entry
 
 SETTINGS = "the settings"
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from connectors.admin.audit import matching
+from connectors.admin.audit import Found, matching
 from connectors.admin.display import moment, when
 from connectors.commands.common.database import DatabaseChoice, database_options
 from connectors.commands.common.options import since_option
@@ -19,9 +18,6 @@ from connectors.commands.common.output import (
     say_json,
     say_rows,
 )
-
-if TYPE_CHECKING:
-    from connectors.admin.audit import Found
 
 HEADERS = ("TIME", "CHAT", "SENDER", "AGENT", "STATUS", "SECONDS", "ASKED", "ANSWERED")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -17,11 +17,7 @@ from connectors.commands.common.database import (
 from connectors.commands.common.output import json_option, say, say_json
 from runtime.clock import SystemClock
 from runtime.errors import StoreRefusedError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from runtime.store.database import Database, Totals
+from runtime.store.database import Database, Totals
 
 
 @click.command()

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from connectors.app.app import open_app
-from connectors.app.reload.reload import Reloading, Ways
+from connectors.app.reload.reload import Reloading, SettingsSource, Ways
 from connectors.chat.terminal.console import StandardConsole
 from connectors.chat.terminal.platform import TerminalConfig
 from connectors.chat.terminal.terminal import TerminalSettings, TerminalTransport
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     import trio
 
     from actors.transport import Transport
-    from connectors.app.reload.reload import SettingsSource
     from connectors.chat.platforms import MakeTransport, TransportParts
     from connectors.config.app import AppConfig
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 import msgspec
 
@@ -20,9 +18,7 @@ from connectors.commands.common.output import (
     say_rows,
 )
 from connectors.commands.common.staff import write
-
-if TYPE_CHECKING:
-    from runtime.store.database import Database
+from runtime.store.database import Database
 
 
 class ClientRow(msgspec.Struct, frozen=True):

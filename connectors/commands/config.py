@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from connectors.admin.applied_settings import (
+    Applied,
     NotNotedError,
     differences,
     flat,
@@ -24,18 +24,15 @@ from connectors.commands import (
     given_settings,
     tell_problems,
 )
+from connectors.config.app import AppConfig
 from connectors.config.models import ScriptedModelConfig
 from connectors.files import receipt_key
 from connectors.models.scripted.script import load_script
 from connectors.settings.load import load_app
 from connectors.settings.schema import settings_schema, table_lines
+from runtime.config.loader import Settings
 from runtime.errors import SettingsError
 from runtime.secret import NOT_SET
-
-if TYPE_CHECKING:
-    from connectors.admin.applied_settings import Applied
-    from connectors.config.app import AppConfig
-    from runtime.config.loader import Settings
 
 
 @click.group()

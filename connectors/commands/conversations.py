@@ -6,8 +6,9 @@ The file has one JSON object in a line, and one line for each message.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import click
 import msgspec
@@ -24,6 +25,7 @@ from actors.journal.history import (
 )
 from actors.messages.inbound import TranscriptLine
 from actors.messages.keys import parse_key
+from actors.rules.text.audit_redaction import AuditRedaction
 from connectors.admin.conversations import events_of, find_conversation
 from connectors.commands.common.database import DatabaseChoice, database_options
 from connectors.commands.common.output import say
@@ -31,13 +33,8 @@ from connectors.commands.records import keeping
 from runtime.clock import SystemClock
 from runtime.errors import MisuseError
 from runtime.ids import IdSource
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from actors.rules.text.audit_redaction import AuditRedaction
-    from runtime.store.database import Database
-    from runtime.store.rows import Commit, StoredEvent
+from runtime.store.database import Database
+from runtime.store.rows import Commit, StoredEvent
 
 # Only what snapshots are cut to depends on it, and a session cuts anew.
 MAX_HISTORY = 100

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, cast, get_args
+from typing import cast, get_args
 
 import click
 import msgspec
 import trio
 
 from actors.hooks.book import AskHook, FinishedTurn, HookSubject, TellHook
-from actors.hooks.chain import Event
+from actors.hooks.chain import Event, Verdict
 from connectors.admin.display import make_safe, when
 from connectors.app.hooks import all_hooks
 from connectors.commands import config_option
@@ -28,23 +28,20 @@ from connectors.commands.common.running import (
     redacting,
     run_interruptible,
 )
+from connectors.config.app import AppConfig
+from connectors.config.hooks import HookConfig
+from connectors.hooks.connection import HookConnection
 from connectors.hooks.messages import HOOK, HookError, HookRecord
 from connectors.hooks.metrics import HookFigures
 from connectors.hooks.tree import HookSurroundings, connecting, in_order
 from connectors.sandbox.lazy import LateSandbox
 from connectors.sandbox.protected_paths import territory
 from runtime.clock import SystemClock
+from runtime.config.loader import Settings
+from runtime.store.database import Database
 from runtime.store.in_memory import MemoryStore
 from runtime.telemetry.logs import writing
 from runtime.telemetry.metrics import Metrics
-
-if TYPE_CHECKING:
-    from actors.hooks.chain import Verdict
-    from connectors.config.app import AppConfig
-    from connectors.config.hooks import HookConfig
-    from connectors.hooks.connection import HookConnection
-    from runtime.config.loader import Settings
-    from runtime.store.database import Database
 
 HEADERS = ("HOOK", "STATE", "ASKED", "CHANGED", "CANCELLED", "FAILED", "LAST ERROR")
 SHOWN = 60

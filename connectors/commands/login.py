@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING
 
 import click
 
 from connectors.commands.common.database import DatabaseChoice, database_options
 from connectors.commands.common.output import FAILED, complain, say
+from connectors.config.app import AppConfig
 from connectors.web.page.login_rows import (
     LINK,
     MOST_LINKS,
@@ -22,12 +22,8 @@ from connectors.web.page.login_rows import (
 )
 from connectors.web.page.platform import PageConfig
 from runtime.clock import SystemClock
-from runtime.store.rows import Commit
-
-if TYPE_CHECKING:
-    from connectors.config.app import AppConfig
-    from runtime.store.database import Database
-    from runtime.store.rows import StoredEntry
+from runtime.store.database import Database
+from runtime.store.rows import Commit, StoredEntry
 
 CLOCK = SystemClock()
 

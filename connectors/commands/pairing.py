@@ -14,7 +14,7 @@ from actors.messages.inbound import Address, Inbound
 from actors.people import pairing_rows
 from actors.people.access import AccessRuleResult, Admit, OfferPairing, admit, policy
 from actors.people.pairing_rows import COMMAND_LINE, GUEST, MOST_GUESTS, PAIRING
-from actors.people.pairing_rules import denied, is_open
+from actors.people.pairing_rules import Guest, PairingRequest, denied, is_open
 from actors.rules.groups.access import agent_access, may_use
 from actors.rules.text.audit_redaction import AuditRedaction
 from actors.rules.text.codes import plain, shown
@@ -42,7 +42,6 @@ from runtime.ids import IdSource
 if TYPE_CHECKING:
     from actors.people.access import AccessPolicy, Decision
     from actors.people.pairing_rows import PairingRows
-    from actors.people.pairing_rules import Guest, PairingRequest
     from connectors.config.app import AppConfig
     from runtime.store.database import Database
     from runtime.store.rows import Commit

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 import msgspec
 
 from actors.people import identity
 from actors.people import rows as people_rows
-from actors.people.identity import Person
+from actors.people.identity import PeopleChange, Person
 from actors.people.rows import ALIAS, PERSON, PersonRow
 from actors.rules.text.audit_redaction import AuditRedaction
 from connectors.admin.display import when
@@ -28,10 +26,7 @@ from connectors.commands.common.output import (
 )
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
-
-if TYPE_CHECKING:
-    from actors.people.identity import PeopleChange
-    from runtime.store.database import Database
+from runtime.store.database import Database
 
 BY = "the command line"
 

@@ -34,7 +34,7 @@ from connectors.commands.common.running import (
 )
 from runtime.clock import SystemClock
 from runtime.errors import SettingsError
-from runtime.store.rows import MAX_ROWS
+from runtime.store.rows import MAX_ROWS, StoredMessage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from connectors.chat.platforms import TransportParts
     from connectors.chat.terminal.script import Play
     from runtime.store.database import Inspection
-    from runtime.store.rows import StoredMessage
 
 
 # Chosen: short beside any answer, long beside the look into the store.

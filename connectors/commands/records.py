@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 import click
 import msgspec
 
 from actors.config.limits import AuditConfig
-from actors.journal.rebuild import Difference, Fold, compare
+from actors.journal.rebuild import Difference, Expected, Fold, compare
 from actors.journal.records import (
     AUDIT,
     CHECK,
@@ -30,17 +30,11 @@ from connectors.commands.common.output import (
     say_json,
 )
 from connectors.commands.common.running import redacting
+from connectors.config.app import AppConfig
 from runtime.clock import SystemClock
-from runtime.store.rows import Commit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from actors.journal.rebuild import Expected
-    from connectors.config.app import AppConfig
-    from runtime.config.loader import Settings
-    from runtime.store.database import Inspection
-    from runtime.store.rows import Record
+from runtime.config.loader import Settings
+from runtime.store.database import Inspection
+from runtime.store.rows import Commit, Record
 
 DAY = 86_400.0
 

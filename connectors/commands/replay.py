@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import click
 import msgspec
 
 from connectors.admin.conversations import (
+    Conversation,
     events_of,
     find_conversation,
     read_conversations,
 )
 from connectors.admin.display import NONE, moment, when
-from connectors.admin.story import Storyteller
+from connectors.admin.story import StoryEvent, Storyteller
 from connectors.commands.common.database import DatabaseChoice, database_options
 from connectors.commands.common.output import (
     complain,
@@ -24,14 +25,8 @@ from connectors.commands.common.output import (
     say_json,
     say_rows,
 )
+from runtime.store.database import Inspection
 from runtime.store.rows import MAX_ROWS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from connectors.admin.conversations import Conversation
-    from connectors.admin.story import StoryEvent
-    from runtime.store.database import Inspection
 
 HEADERS = ("CONVERSATION", "MESSAGES", "TOKENS", "LAST")
 

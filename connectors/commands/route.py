@@ -9,7 +9,9 @@ that only a running server can make is `server knows`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import TypeVar
 
 import click
 import msgspec
@@ -27,6 +29,7 @@ from connectors.commands.common.options import split_chat
 from connectors.commands.common.output import json_option, say, say_json, table
 from connectors.commands.common.staff import team_of
 from connectors.commands.pairing import is_let_in, policy_of, said
+from connectors.config.app import AppConfig
 from connectors.settings.checks.access import approvers
 from connectors.web.eliza.ids import ZERO, AgentIds, is_uuid, to_uuid
 from connectors.web.eliza.messages import (
@@ -38,15 +41,8 @@ from connectors.web.eliza.messages import (
 from connectors.web.eliza.platform import WebConfig
 from connectors.web.eliza.services.messages import Hearers, hearers_of
 from runtime.clock import SystemClock
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-    from pathlib import Path
-
-    from connectors.config.app import AppConfig
-    from runtime.store.database import Database
-    from runtime.store.rows import StoredEntry
-
+from runtime.store.database import Database
+from runtime.store.rows import StoredEntry
 
 CHANNELS, SERVERS = "web_channel", "web_server"
 SERVER_KNOWS = "server knows"

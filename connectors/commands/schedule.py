@@ -6,8 +6,9 @@ the tokens that agents have used for appointments today.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import tzinfo
 
 import click
 import msgspec
@@ -29,6 +30,7 @@ from actors.turn.scheduled import set_model
 from connectors.admin import schedule
 from connectors.admin.display import lasting, read_record, when
 from connectors.admin.schedule import (
+    SlotRun,
     StoredAppointment,
     all_rows,
     find_row,
@@ -54,18 +56,11 @@ from connectors.commands.common.output import (
     say_rows,
     table,
 )
+from connectors.config.app import AppConfig
 from connectors.config.checks import find_zone
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import tzinfo
-
-    from connectors.admin.schedule import SlotRun
-    from connectors.config.app import AppConfig
-    from runtime.store.database import Database, Inspection, RepairResult
-
+from runtime.store.database import Database, Inspection, RepairResult
 
 LONGEST = 300
 """Characters of what is said of a change."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 import trio
 
 from connectors.app.app import App, open_app
-from connectors.app.reload.reload import Reloading, Ways
+from connectors.app.reload.reload import Reloading, SettingsSource, Ways
 from connectors.chat.platforms import serving
 from connectors.chat.server_transport import ServerTransport
 from connectors.commands import config_option, describe_error, let_go_of_output
@@ -23,12 +24,6 @@ from connectors.commands.common.running import (
     wait_any,
 )
 from runtime.signals import has_terminal
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-    from pathlib import Path
-
-    from connectors.app.reload.reload import SettingsSource
 
 
 @click.command()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import click
 import msgspec
@@ -29,13 +29,8 @@ from connectors.commands.common.output import (
     say_rows,
 )
 from connectors.commands.schedule import said, seconds
-from runtime.store.rows import MAX_ROWS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from runtime.store.database import Inspection
-    from runtime.store.rows import InboxState
+from runtime.store.database import Inspection
+from runtime.store.rows import MAX_ROWS, InboxState
 
 HEADERS = ("STATUS", "WHEN", "ID", "KIND", "AGENT", "CHAT", "TEXT")
 

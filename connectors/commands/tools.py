@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 import msgspec
 
 from actors import names
-from actors.messages.inbound import Address, ToolContext
+from actors.messages.inbound import Address, ToolContext, ToolSpec
+from actors.ports import Tool
 from actors.rules.prompt.tools import server_of
 from connectors.app.kit import described_tools
-from connectors.app.tool_sources import make_sources
+from connectors.app.tool_sources import ToolSources, make_sources
 from connectors.commands import config_option
 from connectors.commands.common.database import load_settings
 from connectors.commands.common.output import (
@@ -28,6 +29,7 @@ from connectors.commands.common.running import (
     run_interruptible,
 )
 from connectors.commands.common.staff import colleague_tools
+from connectors.config.app import AppConfig
 from connectors.mcp.source import McpSource, shelf_of
 from connectors.mcp.tool import McpTool
 from connectors.mcp.tree import SERVERS, actor_of
@@ -36,19 +38,11 @@ from connectors.sandbox.protected_paths import territory
 from connectors.settings.checks.hiring import configured_persona
 from connectors.skills.source import UsedTool
 from connectors.skills.tool import UseSkillTool
+from runtime.config.loader import Settings
 from runtime.supervision.supervisor import Supervisor
 from runtime.system import open_system
 from runtime.telemetry.logs import writing
 from runtime.telemetry.metrics import Metrics
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from actors.messages.inbound import ToolSpec
-    from actors.ports import Tool
-    from connectors.app.tool_sources import ToolSources
-    from connectors.config.app import AppConfig
-    from runtime.config.loader import Settings
 
 ROUNDS = 8
 """How often servers are asked that are still being started; each waits a moment."""

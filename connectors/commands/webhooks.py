@@ -7,9 +7,9 @@ long as `replay_window` says.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -42,18 +42,12 @@ from connectors.commands.common.output import (
     say_json,
     say_rows,
 )
-from connectors.config.app import HttpConfig
+from connectors.config.app import AppConfig, HttpConfig
+from connectors.config.webhooks import WebhookInConfig
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
-from runtime.store.rows import Commit
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from connectors.config.app import AppConfig
-    from connectors.config.webhooks import WebhookInConfig
-    from runtime.store.database import Database
-    from runtime.store.rows import Entry
+from runtime.store.database import Database
+from runtime.store.rows import Commit, Entry
 
 HEADERS = ("ID", "WEBHOOK", "EVENT", "AGE", "STATE", "TRIES", "NEXT", "WHY")
 TEST = b'{"type":"test","data":{}}'

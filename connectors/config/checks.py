@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 import zoneinfo
+from collections.abc import Iterable, Iterator
 from datetime import UTC, tzinfo
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from runtime.config.loader import Complaint, close_to
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 Way = tuple[str | int, ...]
 """Where a setting stands: keys of tables and, from 0, places in lists."""

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import cast
 
 from runtime.config.tree import Node, Origin, beside, merge, read_text
 from runtime.errors import SettingsError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FILE = "mcp_servers_file"
 SERVERS = "mcpServers"

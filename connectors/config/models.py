@@ -7,8 +7,9 @@ provider is an `HttpModelConfig`, with an account of the same kind beside it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 import msgspec
 from msgspec import Meta, Struct
@@ -16,9 +17,6 @@ from msgspec import Meta, Struct
 from actors.config.values import Count, Seconds
 from runtime.config.shape import GivenSecret
 from runtime.secret import OpenText
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Price = Annotated[float, Meta(ge=0)]
 HeaderName = Annotated[str, Meta(pattern="[A-Za-z0-9_-]+", max_length=100)]

@@ -23,7 +23,7 @@ from connectors.fetch.messages import (
     FetchRequest,
     FetchTimeoutError,
 )
-from connectors.fetch.network import resolve
+from connectors.fetch.network import Resolve, resolve
 from connectors.fetch.transport import GuardedTransport, abandon
 from connectors.fetch.urls import Target, follow, read_url
 from runtime.fairness import FairLimiter
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from connectors.config.tools import FetchConfig
     from connectors.fetch.messages import Headers
-    from connectors.fetch.network import Resolve
 
 AGENT = "callboard"
 """What `User-Agent` says."""

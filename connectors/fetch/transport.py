@@ -13,7 +13,7 @@ import httpcore
 import httpx
 import trio
 
-from connectors.fetch.network import GuardedNetwork, resolve
+from connectors.fetch.network import GuardedNetwork, Resolve, resolve
 from connectors.fetch.urls import read_url
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Generator
 
     from connectors.fetch.addresses import AddressRules
-    from connectors.fetch.network import Resolve
 
 # From the general to the particular: the last one that fits counts.
 ERRORS: tuple[tuple[type[Exception], type[httpx.TransportError]], ...] = (

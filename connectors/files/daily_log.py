@@ -10,14 +10,11 @@ import os
 import re
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import trio
 
 from actors.errors import ToolError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OWNER_ONLY = 0o700
 DAY = re.compile(r"\d{4}-\d\d-\d\d\.md", re.ASCII)

@@ -11,7 +11,7 @@ import os
 import stat
 from contextlib import ExitStack
 from itertools import islice
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import trio
 
@@ -19,10 +19,6 @@ from actors.ports import Jot
 from actors.rules.prompt.skills import plain
 from actors.rules.text.cleaning import clean, one_line
 from actors.rules.text.suggestions import did_you_mean, near_misses
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 PROJECT_FILE = "PROJECT.md"
 ENDING = ".md"

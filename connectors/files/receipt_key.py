@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import os
 import secrets
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from runtime.errors import SettingsError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LENGTH = 32
 """Bytes; as long as the hash it is used with (RFC 2104, 3)."""

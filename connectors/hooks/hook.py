@@ -20,7 +20,7 @@ from connectors.hooks.messages import (
     Told,
     Unanswered,
 )
-from connectors.hooks.pending import PendingQuestion, owner_of
+from connectors.hooks.pending import PendingQuestion, QuestionQueue, owner_of
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
 from runtime.store.rows import Commit, Record
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from actors.hooks.chain import Trouble
     from connectors.hooks.messages import State
     from connectors.hooks.metrics import HookFigures
-    from connectors.hooks.pending import QuestionQueue
     from runtime.clock import Clock
     from runtime.store.port import Store
 

@@ -7,18 +7,14 @@ they wait here, bounded, and none longer than its time.
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
 
 import trio
 
-from actors.hooks.book import TellHook
+from actors.hooks.book import AskHook, TellHook
+from actors.hooks.chain import Verdict
 from connectors.hooks.messages import HookError
+from runtime.actor.reply import Reply
 from runtime.fairness import FairQueue
-
-if TYPE_CHECKING:
-    from actors.hooks.book import AskHook
-    from actors.hooks.chain import Verdict
-    from runtime.actor.reply import Reply
 
 WAITING_PER_CALL = 100
 """Questions that wait for each one that may run at once."""

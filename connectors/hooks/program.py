@@ -26,7 +26,7 @@ An answer with any other field is none: there is no way to say where words go.
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -43,7 +43,6 @@ from runtime.telemetry.logs import EventLog, Quoted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
-    from contextlib import AbstractAsyncContextManager
 
     from actors.hooks.book import AskHook, TellHook
     from connectors.sandbox.runner import Confined

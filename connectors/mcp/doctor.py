@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from actors.rules.text.cleaning import one_line
 from connectors.admin.probes import Finding, Probe
-from connectors.mcp.connection import ServerEnd
-from connectors.mcp.messages import McpError
+from connectors.mcp.connection import ServerConnection, ServerEnd
+from connectors.mcp.messages import McpError, ToolListing
 from connectors.mcp.tree import ServerSurroundings, connecting
 from connectors.sandbox.lazy import LateSandbox
 from connectors.sandbox.plan import SandboxError
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from connectors.config.app import AppConfig
     from connectors.config.mcp import McpServerConfig
-    from connectors.mcp.connection import ServerConnection
-    from connectors.mcp.messages import ToolListing
     from connectors.sandbox.runner import Sandbox
 
 ABOUT = "tools"

@@ -22,10 +22,7 @@ from connectors.mcp.stdio import Item, Streams, Traffic
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 
-    from anyio.streams.memory import (
-        MemoryObjectReceiveStream,
-        MemoryObjectSendStream,
-    )
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.client._transport import ReadStream, WriteStream
 
     from connectors.mcp.connection import ServerEnd

@@ -6,15 +6,13 @@ and schemas are cleaned and bounded, and what cannot be used is left out with a 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterable
+from typing import cast
 
 import msgspec
 
 from actors.rules.text.cleaning import clean, one_line
 from connectors.mcp.messages import ServerTool, ToolListing
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 Json = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
 Table = dict[str, Json]

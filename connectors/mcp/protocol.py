@@ -7,14 +7,14 @@ a second and 30 MB, and who has no servers needs none of it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import TypeVar
 
 import httpx2
 import trio
 from mcp.client._probe import negotiate_auto
-from mcp.client.session import ClientSession
+from mcp.client.session import ClientSession, IncomingMessage
 from mcp.client.subscriptions import SubscriptionLost, listen
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
@@ -33,23 +33,13 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from actors.rules.text.cleaning import one_line
-from connectors.mcp.connection import ServerEnd
+from connectors.mcp.connection import ServerConnection, ServerEnd
 from connectors.mcp.limits import Gate
 from connectors.mcp.listing import MOST_TOOLS, listing_of
-from connectors.mcp.messages import ServerAnswerError, ServerLostError
-from connectors.mcp.stdio import Traffic
+from connectors.mcp.messages import ServerAnswerError, ServerLostError, ToolListing
+from connectors.mcp.stdio import Streams, Traffic
 from connectors.sandbox.plan import SandboxError
 from runtime import __version__
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from contextlib import AbstractAsyncContextManager
-
-    from mcp.client.session import IncomingMessage
-
-    from connectors.mcp.connection import ServerConnection
-    from connectors.mcp.messages import ToolListing
-    from connectors.mcp.stdio import Streams
 
 MOST_PAGES = 64
 """Pages of one list; a server that always has one more would be asked for ever."""

@@ -18,7 +18,7 @@ from connectors.mcp.messages import (
     ToolListing,
     ToolsListed,
 )
-from connectors.mcp.pending import PendingCall
+from connectors.mcp.pending import CallQueue, PendingCall
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
 from runtime.telemetry.logs import EventLog, Quoted
@@ -26,7 +26,6 @@ from runtime.telemetry.logs import EventLog, Quoted
 if TYPE_CHECKING:
     from connectors.mcp.messages import ServerTool
     from connectors.mcp.metrics import McpFigures
-    from connectors.mcp.pending import CallQueue
     from runtime.actor.reply import Reply
 
 LOG = EventLog("mcp")

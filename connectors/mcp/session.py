@@ -9,7 +9,7 @@ import msgspec
 import trio
 
 from actors.errors import ToolError
-from connectors.mcp.connection import ServerEnd
+from connectors.mcp.connection import Connect, ServerConnection, ServerEnd
 from connectors.mcp.messages import (
     McpError,
     ServerAnswerError,
@@ -23,7 +23,6 @@ from runtime.actor.actor import Actor
 
 if TYPE_CHECKING:
     from connectors.config.mcp import McpServerConfig
-    from connectors.mcp.connection import Connect, ServerConnection
     from connectors.mcp.metrics import McpFigures
     from connectors.mcp.pending import CallQueue, PendingCall
 

@@ -14,7 +14,7 @@ from actors.ports import Offer
 from actors.rules.prompt import tools as tool_names
 from connectors.mcp.messages import ListTools, Shelf
 from connectors.mcp.tool import McpTool
-from runtime.actor.ref import UNANSWERED
+from runtime.actor.ref import UNANSWERED, ActorRef
 from runtime.errors import KernelError
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from actors.messages.inbound import ToolContext
     from connectors.config.mcp import McpServerConfig
-    from runtime.actor.ref import ActorRef
 
 
 PATIENCE = 8.0

@@ -15,21 +15,16 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse
 from mcp_types import jsonrpc_message_adapter as messages
 
-from connectors.mcp.connection import LONGEST_COMPLAINT, readable
-from connectors.mcp.limits import Lines
+from connectors.mcp.connection import LONGEST_COMPLAINT, Complaints, ServerEnd, readable
+from connectors.mcp.limits import Gate, Lines
 from connectors.mcp.messages import ServerLostError
 from runtime.telemetry.logs import EventLog, Quoted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from anyio.streams.memory import (
-        MemoryObjectReceiveStream,
-        MemoryObjectSendStream,
-    )
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-    from connectors.mcp.connection import Complaints, ServerEnd
-    from connectors.mcp.limits import Gate
     from connectors.sandbox.runner import Confined
 
 LOG = EventLog("mcp")

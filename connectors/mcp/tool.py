@@ -8,21 +8,18 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.errors import ToolError
-from actors.messages.inbound import ToolResult, ToolSpec
+from actors.messages.inbound import ToolCall, ToolContext, ToolResult, ToolSpec
 from actors.rules.prompt import tools as tool_names
-from connectors.mcp.messages import CallTool, CancelCall
+from connectors.mcp.messages import CallTool, CancelCall, ServerTool
 from connectors.tools.arguments import MAX_ARGUMENT_BYTES
-from runtime.actor.ref import UNANSWERED
+from runtime.actor.ref import UNANSWERED, ActorRef
 from runtime.errors import KernelError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors.messages.inbound import ToolCall, ToolContext
     from connectors.config.mcp import Effect, McpServerConfig
-    from connectors.mcp.messages import ServerTool
     from connectors.mcp.source import Known
-    from runtime.actor.ref import ActorRef
     from runtime.actor.reply import Reply
 
 NUMBERS = itertools.count(1)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import importlib
 import os
 import shutil
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -41,7 +41,6 @@ from runtime.supervision.supervisor import Supervisor, SupervisorConfig
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
-    from contextlib import AbstractAsyncContextManager
     from types import ModuleType
 
     from connectors.config.mcp import McpServerConfig

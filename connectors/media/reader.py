@@ -14,19 +14,17 @@ from typing import TYPE_CHECKING, Protocol
 import trio
 
 from actors.errors import ModelError
-from actors.messages.inbound import Image, Media
+from actors.messages.inbound import Attachment, Image, Media
 from connectors.fetch.media_types import media_type
-from connectors.fetch.messages import FetchError, FetchRequest
+from connectors.fetch.messages import Fetch, FetchError, FetchRequest
 from connectors.media import extract
 from connectors.sandbox.plan import MIB, Confinement, SandboxError, SandboxLimits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from actors.messages.inbound import Attachment
     from actors.ports import Transcriber
     from connectors.config.tools import MediaConfig
-    from connectors.fetch.messages import Fetch
     from connectors.sandbox.runner import Sandbox
 
 

@@ -14,12 +14,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from actors.messages.inbound import ModelAnswer, ToolCall, Usage
+from actors.messages.inbound import ModelAnswer, ModelRequest, ToolCall, Usage
 
 if TYPE_CHECKING:
     import msgspec
 
-    from actors.messages.inbound import ModelRequest
     from connectors.models.names import ToolNames
     from connectors.models.provider_errors import ErrorContext
 

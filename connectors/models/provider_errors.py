@@ -15,18 +15,13 @@ from __future__ import annotations
 import datetime as dt
 import email.utils
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
-from actors.errors import ModelBusyError, ModelFault, ModelRefusedError
+from actors.errors import ModelBusyError, ModelError, ModelFault, ModelRefusedError
 from runtime.secret import SHORTEST_SECRET
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from actors.errors import ModelError
-
 
 MAX_SNIPPET = 200
 

@@ -6,15 +6,12 @@ the user's turn, and what follows each other in one role is one turn.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from actors.messages.inbound import TranscriptLine
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 EARLIER = "[Earlier messages are not shown.]"
 """Begins a transcript whose beginning was cut off before an answer."""

@@ -21,13 +21,12 @@ from connectors.sandbox.linux.syscalls import ARCHITECTURES
 from connectors.sandbox.orders import Means
 from connectors.sandbox.plan import Confinement, SandboxError, Standing
 from connectors.sandbox.process import LaunchingSandbox
-from connectors.sandbox.territory import HERE, listed
+from connectors.sandbox.territory import HERE, Territory, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from connectors.config.tools import SandboxConfig
-    from connectors.sandbox.territory import Territory
 
 FEATURES: Final = {
     "files": "files outside of what is given cannot be read or made",

@@ -17,15 +17,13 @@ from typing import TYPE_CHECKING
 from connectors.sandbox.linux import bwrap, landlock
 from connectors.sandbox.linux.seccomp import program
 from connectors.sandbox.linux.syscalls import ARCHITECTURES
-from connectors.sandbox.plan import SandboxError
-from connectors.sandbox.territory import DEVICES, HERE, STATE
+from connectors.sandbox.plan import Confinement, SandboxError, SandboxLimits
+from connectors.sandbox.territory import DEVICES, HERE, STATE, Grant, Territory, Use
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from connectors.sandbox.child.confine import Plan
-    from connectors.sandbox.plan import Confinement, SandboxLimits
-    from connectors.sandbox.territory import Grant, Territory, Use
 
 
 PASSED_ON = ("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TERM", "TZ")

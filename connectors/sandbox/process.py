@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from connectors.sandbox.linux.landlock import PORTS_SINCE
-from connectors.sandbox.orders import Job, Means, orders
+from connectors.sandbox.orders import Job, Means, Orders, orders
 from connectors.sandbox.plan import KILLED, Finished, SandboxError
 from runtime.fairness import FairLimiter
 from runtime.telemetry.logs import EventLog
@@ -33,7 +33,6 @@ from runtime.telemetry.logs import EventLog
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
 
-    from connectors.sandbox.orders import Orders
     from connectors.sandbox.plan import Confinement, Network, Standing
     from connectors.sandbox.territory import Territory
 

@@ -7,16 +7,12 @@ with something hidden in it is given as all that lies beside the hidden.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from connectors.sandbox.plan import SandboxError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from connectors.sandbox.plan import Confinement
+from connectors.sandbox.plan import Confinement, SandboxError
 
 HERE = Path(__file__).resolve().parent
 

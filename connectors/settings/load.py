@@ -8,27 +8,24 @@ servers that strangers could use. Each complaint names its place.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from pathlib import Path
 from types import GenericAlias, UnionType
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import msgspec
 
 from actors.agents.hired import RESERVED
 from actors.commands.registry import COMMANDS
+from actors.config.agents import AgentConfig
+from actors.config.prompt import ContextConfig
 from actors.config.values import Name
 from actors.rules.prompt.skills import USE_SKILL
 from actors.rules.prompt.tools import JOINT, OF_COLLEAGUES, SERVER
 from connectors.chat import platforms as registry
-from connectors.chat.platforms import (
-    platform_in,
-    platform_of,
-    platforms,
-    setting_of,
-)
+from connectors.chat.platforms import platform_in, platform_of, platforms, setting_of
 from connectors.config.app import AppConfig, ConnectorConfig, HttpConfig
 from connectors.config.checks import Way, find_zone, unknown
 from connectors.config.embedders import HASHING, OFF
@@ -65,16 +62,9 @@ from connectors.settings.checks.tools import (
 )
 from connectors.settings.checks.webhooks import check_hooks, check_webhooks
 from connectors.tools.registry import TOOLS
-from runtime.config.loader import Complaint, LoadOptions, close_to, load
+from runtime.config.loader import Complaint, LoadOptions, Settings, close_to, load
 from runtime.config.tree import Node, assignment, inherit
 from runtime.errors import SettingsError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from actors.config.agents import AgentConfig
-    from actors.config.prompt import ContextConfig
-    from runtime.config.loader import Settings
 
 AGENT_INHERITANCE = ("agent_defaults", "agents")
 """Each agent takes from the first table what its own does not say."""

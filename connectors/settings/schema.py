@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard, get_args
+from typing import TypeGuard, get_args
 
 import msgspec
 from msgspec import Struct
@@ -21,9 +22,6 @@ from connectors.settings.load import settings_type
 from runtime.config.messages import bare, sample, toml
 from runtime.config.tree import BEFORE, INCLUDE
 from runtime.secret import OpenText, Secret
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 Schema = dict[str, object]
 

@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 from actors.rules.prompt import tools as tool_names
 from connectors.mcp.source import prefix_of
 from connectors.sandbox.territory import SYSTEM
-from connectors.skills.folder import read_folders
+from connectors.skills.folder import SkillFolder, read_folders
 from connectors.skills.hooks import command_of, fits_any
 from connectors.skills.servers import brings_servers, read_all
-from runtime.config.loader import Complaint, close_to
+from runtime.config.loader import Complaint, Settings, close_to
 from runtime.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from connectors.config.app import AppConfig
     from connectors.config.mcp import McpServerConfig
-    from connectors.skills.folder import SkillFolder
-    from runtime.config.loader import Settings
 
 Way = tuple[str | int, ...]
 

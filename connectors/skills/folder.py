@@ -11,20 +11,15 @@ Source: agentskills.io/specification.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from actors.rules.prompt.skills import SKILL_FILE, Skill
 from actors.rules.text.cleaning import clean, one_line
 from connectors.skills.bundle import LARGEST_FILE, files_of, read_bundled
-from connectors.skills.front_matter import parse, split
+from connectors.skills.front_matter import Tree, parse, split
 from runtime.errors import SettingsError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-    from connectors.skills.front_matter import Tree
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 LONGEST_NAME = 64

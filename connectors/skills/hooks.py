@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING
 from actors.rules.prompt import tools as tool_names
 from actors.rules.prompt.skills import SKILL_FILE
 from connectors.config.hooks import HookConfig
-from connectors.skills.folder import read_folders
+from connectors.skills.folder import SkillFolder, read_folders
 from runtime.errors import SettingsError
 
 if TYPE_CHECKING:
     from connectors.config.app import AppConfig
-    from connectors.skills.folder import SkillFolder
 
 KEY = "interceptor"
 

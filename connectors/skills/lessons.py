@@ -19,7 +19,7 @@ from actors.rules.prompt.skills import SKILL_FILE
 from actors.rules.text.suggestions import did_you_mean, near_misses
 from connectors.files.projects import read_whole
 from connectors.skills.bundle import DIRECTORY, FILE, LARGEST_FILE, BundleError
-from connectors.skills.folder import read_skill
+from connectors.skills.folder import SkillFolder, read_skill
 from runtime.errors import SettingsError
 from runtime.telemetry.logs import EventLog
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from connectors.config.mcp import SkillsConfig
-    from connectors.skills.folder import SkillFolder
 
 LOG = EventLog("skills")
 

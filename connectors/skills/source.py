@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 import trio
 
-from actors.ports import Offer
+from actors.messages.inbound import ToolCall, ToolContext, ToolResult, ToolSpec
+from actors.ports import Offer, Tool
 from actors.rules.prompt import skills as rules
 from connectors.mcp.source import Known, note_of, offer_of
 from connectors.mcp.tree import SKILLS, STARTER, actor_of
-from connectors.skills.folder import places_of
-from connectors.skills.starter import StartServers
+from connectors.skills.folder import SkillFolder, places_of
+from connectors.skills.starter import Brought, StartServers
 from connectors.skills.tool import UseSkillTool
-from connectors.skills.usage import conversation_of
-from runtime.actor.ref import UNANSWERED
+from connectors.skills.usage import Using, conversation_of
+from runtime.actor.ref import UNANSWERED, ActorRef
 from runtime.errors import KernelError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from actors.messages.inbound import ToolCall, ToolContext, ToolResult, ToolSpec
-    from actors.ports import Tool
-    from connectors.skills.folder import SkillFolder
-    from connectors.skills.starter import Brought
-    from connectors.skills.usage import Using
-    from runtime.actor.ref import ActorRef
 
 START_PATIENCE = 10.0
 """Seconds a turn waits until a skill's servers have been begun."""

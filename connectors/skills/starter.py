@@ -11,7 +11,7 @@ import trio
 from connectors.config.mcp import McpServerConfig
 from connectors.mcp.tree import SKILLS, ServerSurroundings, connecting, server_spec
 from runtime.actor.actor import Actor
-from runtime.actor.ref import UNANSWERED
+from runtime.actor.ref import UNANSWERED, ActorRef
 from runtime.errors import KernelError
 from runtime.supervision.supervisor import StartChild, StopChild
 from runtime.telemetry.logs import EventLog
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from connectors.mcp.metrics import McpFigures
     from connectors.sandbox.runner import Sandbox
     from connectors.skills.usage import Using
-    from runtime.actor.ref import ActorRef
 
 LOG = EventLog("skills")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import trio
 
-from actors.messages.inbound import ToolResult, ToolSpec
+from actors.messages.inbound import ToolContext, ToolResult, ToolSpec
 from actors.rules.prompt import skills as rules
 from actors.rules.text.suggestions import did_you_mean, near_misses
 from connectors.skills.bundle import LONGEST_PATH, BundleError, read_bundled
@@ -16,7 +16,6 @@ from connectors.tools.arguments import ArgumentsTool, schema_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from actors.messages.inbound import ToolContext
     from connectors.skills.folder import SkillFolder
 
 LONGEST_TEXT = 100_000

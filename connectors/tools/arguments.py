@@ -7,15 +7,12 @@ differ. A model that got it wrong is told what and how, to try again.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 import trio
 
-from actors.messages.inbound import ToolResult
-
-if TYPE_CHECKING:
-    from actors.messages.inbound import ToolCall, ToolContext, ToolSpec
+from actors.messages.inbound import ToolCall, ToolContext, ToolResult, ToolSpec
 
 Arguments = TypeVar("Arguments", bound=msgspec.Struct)
 Json = dict[str, "Json"] | list["Json"] | str | int | float | bool | None

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
-from actors.messages.inbound import ToolResult, ToolSpec
+from actors.messages.inbound import ToolContext, ToolResult, ToolSpec
 from connectors.tools.arguments import ArgumentsTool, schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from actors.messages.inbound import ToolContext
     from connectors.tools.registry import ToolParts
 
 

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from actors.messages.inbound import ToolResult, ToolSpec
+from actors.messages.inbound import ToolContext, ToolResult, ToolSpec
 from connectors.tools.arguments import ArgumentsTool, schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors.messages.inbound import ToolContext
     from connectors.tools.registry import ToolParts
 
 UTC = "UTC"

@@ -23,7 +23,7 @@ from actors.memory.messages import (
     ReviewNotes,
     SearchMemory,
 )
-from actors.messages.inbound import ToolResult, ToolSpec
+from actors.messages.inbound import ToolCall, ToolContext, ToolResult, ToolSpec
 from actors.messages.keys import chat_partition
 from connectors.tools.arguments import ArgumentsError, decode_arguments, schema_of
 from runtime.errors import KernelError
@@ -31,7 +31,6 @@ from runtime.store.rows import Commit
 
 if TYPE_CHECKING:
     from actors.memory.messages import Fact, ReviewedNotes
-    from actors.messages.inbound import ToolCall, ToolContext
     from connectors.tools.registry import ToolParts
     from runtime.clock import Clock
     from runtime.store.port import Store

@@ -13,23 +13,16 @@ import msgspec
 import trio
 
 from actors.errors import ToolError
-from actors.messages.inbound import ToolResult, ToolSpec
-from connectors.sandbox.plan import (
-    Confinement,
-    Finished,
-    SandboxError,
-    SandboxLimits,
-)
+from actors.messages.inbound import ToolContext, ToolResult, ToolSpec
+from connectors.sandbox.plan import Confinement, Finished, SandboxError, SandboxLimits
 from connectors.tools.arguments import ArgumentsTool, schema_of
-from connectors.tools.workspace.files import beside
+from connectors.tools.workspace.files import Desks, beside
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from actors.messages.inbound import ToolContext
     from connectors.sandbox.runner import Sandbox
     from connectors.tools.registry import ToolParts
-    from connectors.tools.workspace.files import Desks
     from connectors.tools.workspace.workspace import SpaceLeft, Workspace
 
 MOST_SECONDS = 120.0

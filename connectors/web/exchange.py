@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from actors.delegation.owed import Owed
 from actors.messages.inbound import Usage
-from actors.outbound.draft_rules import DraftSpeakers
+from actors.outbound.draft_rules import DraftPiece, DraftSpeakers
 from connectors.web.errors import ApiError, trouble_error
 from runtime.clock import SystemClock
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from starlette.types import Receive
 
     from actors.messages.deliveries import Delivery, Draft
-    from actors.outbound.draft_rules import DraftPiece
     from actors.transport import Earlier
 
 

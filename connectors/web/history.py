@@ -16,12 +16,11 @@ from actors.messages.keys import chat_partition
 from runtime.clock import Clock
 from runtime.errors import CorruptError, StoreError
 from runtime.store.port import Store
-from runtime.store.rows import Commit, Entry
+from runtime.store.rows import Commit, Entry, StoredEntry
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from runtime.store.rows import StoredEntry
     from runtime.telemetry.logs import EventLog
 
 PAGE = 200

@@ -9,7 +9,7 @@ deliver it again until then.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import msgspec
 from starlette.datastructures import MultiDict
@@ -29,9 +29,6 @@ from connectors.chat.gates import (
 )
 from connectors.web.errors import RETRY_LATER, ApiError, refuse
 from connectors.web.request import RequestContext, client_host
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 OK, LATER = PlatformAnswer(200), PlatformAnswer(503)
 UNTRUSTED = PlatformAnswer(401, refused="bad_secret")

@@ -20,7 +20,7 @@ from connectors.web.errors import (
     refuse,
     translate,
 )
-from connectors.web.server import LOOPBACK_NAMES
+from connectors.web.server import LOOPBACK_NAMES, HttpSettings
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from starlette.types import Scope
 
     from connectors.asyncio_bridge.bridge import Bridge
-    from connectors.web.server import HttpSettings
     from runtime.clock import Clock
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import ipaddress
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, cast
 
@@ -22,8 +22,6 @@ from connectors.web.connection import ConnectionLimits, connection_type
 from connectors.web.errors import ApiError, ListenError, refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import BaseRoute

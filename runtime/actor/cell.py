@@ -10,14 +10,14 @@ from __future__ import annotations
 from functools import partial
 from threading import get_ident
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakSet
 
 import pykka
 import trio
 
 from runtime.actor import lifecycle
-from runtime.actor.actor import PROXY_MESSAGES
+from runtime.actor.actor import PROXY_MESSAGES, Actor
 from runtime.actor.dispatcher import BATCH, STEP
 from runtime.actor.envelope import Envelope, Notice
 from runtime.actor.mailbox import EMPTY
@@ -32,16 +32,13 @@ from runtime.actor.messages import (
 )
 from runtime.actor.posting import STASHED, Intake
 from runtime.actor.ref import ActorRef, cell_of
+from runtime.actor.reply import Reply
 from runtime.errors import (
     DeadlineError,
     InterruptedActorError,
     MailboxFullError,
     MisuseError,
 )
-
-if TYPE_CHECKING:
-    from runtime.actor.actor import Actor
-    from runtime.actor.reply import Reply
 
 WRAPPED = PROXY_MESSAGES | {Envelope, Notice, Stop, Passivate}
 """What a mailbox gives that is not the message itself."""

@@ -12,17 +12,15 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from contextvars import Context
 from threading import get_ident
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import pykka
 import trio
 
 from runtime.errors import MailboxFullError, MisuseError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # Chosen: how many messages one actor may handle before the next gets its turn.
 BATCH = 64

@@ -14,8 +14,8 @@ import pykka
 import trio
 
 from runtime.actor.envelope import Envelope, Notice
-from runtime.actor.mailbox import EMPTY, Mailbox
-from runtime.actor.messages import Passivate, Stop
+from runtime.actor.mailbox import EMPTY, Mailbox, MailboxConfig
+from runtime.actor.messages import Exit, Passivate, Stop
 from runtime.actor.reply import Reply
 from runtime.errors import MailboxFullError, MisuseError
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from runtime.actor.actor import Actor
     from runtime.actor.dead_letters import Reason
     from runtime.actor.kernel import Kernel
-    from runtime.actor.mailbox import MailboxConfig
-    from runtime.actor.messages import Exit
     from runtime.actor.ref import ActorRef
     from runtime.actor.statistics import State
     from runtime.actor.timers import Timer

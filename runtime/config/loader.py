@@ -13,19 +13,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 from msgspec import inspect as shapes
 
 from runtime.config.messages import close_to, dotted
+from runtime.config.positions import Path as Way
 from runtime.config.shape import Fit, Start
 from runtime.config.tree import INCLUDE, FileReader, Node, Origin, override
 from runtime.errors import SettingsError, SettingsListError
-
-if TYPE_CHECKING:
-    from runtime.config.positions import Path as Way
-    from runtime.secret import Secret
+from runtime.secret import Secret
 
 Config = TypeVar("Config", bound=msgspec.Struct)
 

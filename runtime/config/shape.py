@@ -12,20 +12,16 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeGuard
+from typing import Annotated, TypeGuard
 
 from msgspec import Meta
 from msgspec import inspect as shapes
 
 from runtime import secret
 from runtime.config import messages as words
-from runtime.config.tree import BEFORE, INCLUDE, SOURCES, Node, beside
-from runtime.errors import MisuseError
-
-if TYPE_CHECKING:
-    from runtime.config.positions import Path as Way
-    from runtime.config.tree import Origin
-    from runtime.errors import SettingsError
+from runtime.config.positions import Path as Way
+from runtime.config.tree import BEFORE, INCLUDE, SOURCES, Node, Origin, beside
+from runtime.errors import MisuseError, SettingsError
 
 WRONG = object()
 """Stands in for a value that was complained about."""

@@ -9,16 +9,14 @@ from __future__ import annotations
 import contextlib
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard, cast
+from typing import TypeGuard, cast
 
 from runtime.config.positions import Path as Way
 from runtime.config.positions import Place, Spot, locate
 from runtime.errors import SettingsError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 INCLUDE = "include"
 """The top-level key that names further files; the loader's own."""

@@ -10,9 +10,8 @@ import contextlib
 import itertools
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import apsw
 
@@ -27,9 +26,6 @@ from runtime.sqlite.copying import copy_whole, unfinished_beside
 from runtime.sqlite.errors import DAMAGED, translate
 from runtime.sqlite.file import KEPT, SqliteFile, SqliteOptions, size_of
 from runtime.sqlite.read import greet
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
 
 Link = Callable[[Path, Path], object]
 

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Generator
+from pathlib import Path
 
 import apsw
 
 from runtime.disk import flush_file, flush_folder
 from runtime.errors import CorruptError
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-    from pathlib import Path
 
 STEP = 1000
 """Pages (of 4 KiB) copied between two moments at which Ctrl-C is noticed."""

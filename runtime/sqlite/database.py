@@ -7,7 +7,8 @@ its own.
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator, Iterable
+from pathlib import Path
 
 import apsw
 
@@ -32,19 +33,13 @@ from runtime.sqlite.read import greet
 from runtime.sqlite.vectors import extension, teach
 from runtime.store.database import (
     DROPPED,
+    RepairResult,
     dropped_delivery,
     dropped_message,
     retried_delivery,
     retried_message,
 )
-from runtime.store.rows import BY_HAND
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
-    from pathlib import Path
-
-    from runtime.store.database import RepairResult
-    from runtime.store.rows import Commit, StoredMessage
+from runtime.store.rows import BY_HAND, Commit, StoredMessage
 
 # Chosen: longer than any group commit takes, also on a slow disk.
 PATIENCE = SqliteOptions(busy_timeout=10.0)

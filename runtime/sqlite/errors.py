@@ -6,15 +6,12 @@ full disk.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import apsw
 
 from runtime.disk import barrier, user
 from runtime.errors import CorruptError, StoreError, StoreUnavailableError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DAMAGED = (apsw.CorruptError, apsw.NotADBError)
 DISK = (

@@ -9,9 +9,9 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import apsw
 import msgspec
@@ -21,9 +21,6 @@ from runtime.errors import StoreRefusedError, StoreTooNewError, StoreUnavailable
 from runtime.sqlite.errors import DAMAGED, DISK, refused_by_system, translate
 from runtime.sqlite.migrations import MIGRATIONS, Migration, migrate, refuse_foreign
 from runtime.sqlite.vectors import extension, teach
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
 
 KEPT = ".before-restore"
 """Stands behind a database's name where `restore` keeps it."""

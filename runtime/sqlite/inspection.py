@@ -25,12 +25,7 @@ from runtime.store.database import (
     none_found,
 )
 from runtime.store.port import refuse_limit
-from runtime.store.rows import (
-    StoredDelivery,
-    StoredEvent,
-    StoredMessage,
-    StoredRecord,
-)
+from runtime.store.rows import StoredDelivery, StoredEvent, StoredMessage, StoredRecord
 from runtime.store.text import refuse_half_character
 
 if TYPE_CHECKING:

@@ -8,15 +8,12 @@ run in one transaction, and an older file is copied next to itself before.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import apsw
 
 from runtime.errors import StoreRefusedError, StoreTooNewError
 from runtime.sqlite.copying import copy_whole, unfinished_beside
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Migration = Callable[[apsw.Connection], None]
 

@@ -15,30 +15,20 @@ import abc
 import contextlib
 import threading
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
 
 import apsw
 import msgspec
 import pykka
 import trio
 
-from runtime.errors import (
-    CorruptError,
-    MisuseError,
-    StoreError,
-    StoreUnavailableError,
-)
+from runtime.errors import CorruptError, MisuseError, StoreError, StoreUnavailableError
 from runtime.sqlite.errors import DAMAGED, DISK, translate
 from runtime.sqlite.file import FileLock, SqliteFile, present_identity, size_of
 from runtime.sqlite.jobs import Job, JobQueue
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-    from types import TracebackType
-
 
 UNSTORABLE = (apsw.Error, OverflowError, TypeError, ValueError)
 """What SQLite says of a job that is itself to blame, unless the disk is."""

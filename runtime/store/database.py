@@ -10,30 +10,27 @@ server can implement it, too.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
+from runtime.store.facts import Facts
 from runtime.store.port import Entries
-from runtime.store.rows import StoredEvent
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
-    from runtime.store.facts import Facts
-    from runtime.store.rows import (
-        Commit,
-        Counts,
-        DeliveryState,
-        InboxState,
-        StoredDelivery,
-        StoredEntry,
-        StoredMessage,
-        StoredRecord,
-        StoredSnapshot,
-    )
+from runtime.store.rows import (
+    Commit,
+    Counts,
+    DeliveryState,
+    InboxState,
+    StoredDelivery,
+    StoredEntry,
+    StoredEvent,
+    StoredMessage,
+    StoredRecord,
+    StoredSnapshot,
+)
 
 MOST_NAMED = 5
 """How many of the rows that an abbreviated id may mean an error names."""

@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterable
+from typing import Protocol
 
 import msgspec
 
 from runtime.errors import MisuseError
 from runtime.store.text import refuse_half_character
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 MAX_SCOPES = 16
 """Most scopes of one question: a person's accounts, their group, the agent's own."""

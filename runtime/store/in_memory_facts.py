@@ -7,13 +7,16 @@ tasks, faults or closing; see `in_memory.py`.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 from runtime.errors import DuplicateError
 from runtime.store.facts import (
+    FactChange,
+    FactListing,
     FactLists,
+    FactSearch,
     ForgetFacts,
     Found,
     FoundFact,
@@ -24,11 +27,6 @@ from runtime.store.facts import (
     weight,
 )
 from runtime.store.vectors import cosine
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from runtime.store.facts import FactChange, FactListing, FactSearch
 
 
 class FactRows:

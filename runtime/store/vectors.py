@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections.abc import Sequence
 from operator import mul
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 LARGEST = 127
 

@@ -11,8 +11,9 @@ and a key that fails too often is given up, not escalated.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import msgspec
 import trio
@@ -23,6 +24,7 @@ from runtime.actor.cell import Cell
 from runtime.actor.envelope import Envelope
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import NORMAL, SHUTDOWN, ChildEnded, Exit, Keyed, Passivate
+from runtime.actor.ref import ActorRef
 from runtime.actor.reply import Reply
 from runtime.errors import DeclineStart
 from runtime.supervision.child import (
@@ -33,11 +35,6 @@ from runtime.supervision.child import (
     turn_down,
 )
 from runtime.supervision.restarts import Backoff, Failures, RestartWindow
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from runtime.actor.ref import ActorRef
 
 # Chosen: how many children are looked at to find one that may sleep, when there are
 # too many. Those looked at are in use, so the next search begins with others.

@@ -11,13 +11,11 @@ more than N restarts within P seconds. Back-off is ours.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from math import inf
-from typing import TYPE_CHECKING, Literal, assert_never
+from typing import Literal, assert_never
 
 import msgspec
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 RestartKind = Literal["permanent", "transient", "temporary"]
 """Restarted always / only after an abnormal end / never."""

@@ -8,7 +8,8 @@ supervisor stops them all and fails, and its own supervisor decides.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, assert_never
+from collections.abc import Awaitable, Iterable
+from typing import Any, ClassVar, assert_never
 
 import msgspec
 import trio
@@ -17,6 +18,7 @@ from runtime.actor import lifecycle
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import NORMAL, SHUTDOWN, ChildEnded, Exit, Stop
+from runtime.actor.ref import ActorRef
 from runtime.actor.reply import Reply
 from runtime.errors import DeclineStart, MisuseError, RestartLimitError, StartError
 from runtime.supervision import restarts
@@ -32,11 +34,6 @@ from runtime.supervision.child import (
     was_asked,
 )
 from runtime.supervision.restarts import Backoff, RestartWindow, Strategy
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable
-
-    from runtime.actor.ref import ActorRef
 
 
 class SupervisorConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -18,11 +18,8 @@ import logging
 import sys
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, TextIO
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Self
+from collections.abc import Sequence
+from typing import Self, TextIO
 
 MOST_LINES = 1000
 """Lines that wait for their moment; one more, and they are written without it."""

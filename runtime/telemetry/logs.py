@@ -22,18 +22,16 @@ import logging
 import re
 import sys
 import traceback
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal, TextIO
+from typing import Literal, TextIO
 
 import msgspec
 
 from runtime.errors import KernelError
 from runtime.telemetry.log_writer import LIMIT, LineHandler, PacedHandler
 from runtime.telemetry.redaction import Redactor
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
 
 Value = str | int | float | bool | None
 """What a field may hold."""

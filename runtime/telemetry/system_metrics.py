@@ -6,16 +6,12 @@ Knows the kernel only by what it tells of itself, see `Watched`. Safe on any thr
 from __future__ import annotations
 
 from collections import Counter as Count
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from prometheus_client.core import Metric
 
 
 class ActorFigures(Protocol):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.messages.keys import account_of
-from actors.rules.groups.routes import Routed, Unrouted
+from actors.rules.groups.routes import Outcome, Routed, Unrouted
 from actors.rules.text.globs import Globs, globs
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from actors.config.access import AgentAccessConfig
     from actors.messages.inbound import Inbound
-    from actors.rules.groups.routes import Outcome
 
 TEXT = "You may not use {agents} here. Please ask whoever runs this."
 

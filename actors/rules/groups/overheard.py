@@ -11,7 +11,7 @@ other people then count as overheard, because this conversation does not hold th
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -26,9 +26,6 @@ from actors.rules.prompt.untrusted import (
     in_group,
     of_person,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 TITLE = (
     "[Overheard in this chat since you last answered here: said by others, to others."

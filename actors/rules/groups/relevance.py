@@ -8,7 +8,7 @@ in time the first check passes and the second fails.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -16,8 +16,6 @@ import msgspec
 from actors.rules.prompt.untrusted import as_item, clean, harmless_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from actors.rules.groups.activation import CheckKind
 
 MESSAGES = 4

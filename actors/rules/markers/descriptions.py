@@ -9,15 +9,12 @@ copy what they see.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Collection
+from typing import Literal
 
 import msgspec
 
 from actors.rules.markers.tags import Family
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
 
 TITLE = (
     "What these marks ask for is really done, and people do not see them. Use one where"

@@ -11,14 +11,10 @@ removed, because some models wrap them so.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from actors.rules.markers.control_words import may_become_one
 from actors.rules.markers.line_stage import LineStage
+from actors.rules.markers.stage import Block
 from actors.rules.markers.tag_stage import TagStage
-
-if TYPE_CHECKING:
-    from actors.rules.markers.stage import Block
 
 _SPECIAL = frozenset("[<\n\t\r")
 """Characters that may begin or end a marker, and rare whitespace."""

@@ -18,12 +18,10 @@ joining to a new marker.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Collection
+from typing import Literal
 
 import msgspec
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 
 class MarkerGap:

@@ -8,8 +8,9 @@ text goes to the second stage, piece by piece, with the offset of its end.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from itertools import product
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from actors.rules.markers.stage import Block, Kind, MarkerGap
 from actors.rules.markers.tags import (
@@ -23,9 +24,6 @@ from actors.rules.markers.tags import (
     UNSEEN,
     USED_TOOLS,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 MOST_HEAD = 100
 """Longest opening tag, such as `[MEMORY:category]`, in characters."""

@@ -13,30 +13,20 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from actors.config.prompt import ContextConfig, GateName
 from actors.rules.markers import descriptions as mark_texts
 from actors.rules.markers.descriptions import SPOKEN_TO
 from actors.rules.prompt import layers as made
 from actors.rules.prompt import texts, transcript
-from actors.rules.prompt.brief import BY_ITSELF
+from actors.rules.prompt.brief import BY_ITSELF, Brief, PromptMemory
 from actors.rules.prompt.layers import Layer
 from actors.rules.prompt.topics import speaks_of
-from actors.rules.prompt.untrusted import (
-    BREAK,
-    as_item,
-    as_paragraphs,
-    without_sender,
-)
+from actors.rules.prompt.untrusted import BREAK, as_item, as_paragraphs, without_sender
 from actors.rules.text.languages import ENGLISH_NAMES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from actors.config.prompt import ContextConfig, GateName
-    from actors.rules.prompt.brief import Brief, PromptMemory
 
 OF_THE_PAST = frozenset({"earlier", "summaries"})
 """Layers about earlier conversation."""

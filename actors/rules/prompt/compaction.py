@@ -11,7 +11,8 @@ facts are wanted.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
@@ -23,9 +24,6 @@ from actors.rules.prompt import tools as tool_results
 from actors.rules.prompt import untrusted
 from actors.rules.prompt.transcript import turn_starts
 from actors.rules.text import cleaning as foreign
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 Trigger = Literal["tokens", "characters", "lines", "error"]
 """Trigger: share of the model's window, number of characters or of lines, or the

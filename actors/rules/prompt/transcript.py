@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import eq
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from actors.messages.inbound import TranscriptLine
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
 
 _STALE = re.compile(r"(?ai)<tool_result[^>]{0,400}>.*?</tool_result>\s*", re.DOTALL)
 

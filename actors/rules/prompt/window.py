@@ -9,20 +9,16 @@ fixed layers always stay; if they alone are too long, the provider refuses the r
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from actors.config.prompt import ContextConfig
 from actors.messages.inbound import ModelRequest
 from actors.rules.prompt import build as prompt
+from actors.rules.prompt.brief import Brief
 from actors.rules.prompt.build import Prompt
 from actors.rules.prompt.estimate import estimate
 from actors.rules.prompt.transcript import turn_starts
-
-if TYPE_CHECKING:
-    from actors.config.prompt import ContextConfig
-    from actors.rules.prompt.brief import Brief
-
 
 # Chosen: estimates are wrong by as much, and the answer needs room. The rest of the
 # reserve is used before history is dropped without a summary.

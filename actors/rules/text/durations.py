@@ -10,13 +10,8 @@ Source: PEP 495, `fold=0`.
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, tzinfo
-from typing import TYPE_CHECKING
 
-from actors.rules.text.translations import english
-
-if TYPE_CHECKING:
-    from actors.rules.text.translations import Translate
-
+from actors.rules.text.translations import Translate, english
 
 # Why one text for one and one for many: placeholders allow no more grammar; languages
 # with more forms put the number last.

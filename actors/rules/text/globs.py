@@ -7,13 +7,10 @@ so an id such as `[bridge] sam` matches itself.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from fnmatch import translate
-from typing import TYPE_CHECKING
 
 import msgspec
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class Globs(msgspec.Struct, frozen=True):

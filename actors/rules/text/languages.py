@@ -9,10 +9,7 @@ the language of the runtime's own texts depends on it.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
 
 NAMES: dict[str, str] = {
     "de": "Deutsch",

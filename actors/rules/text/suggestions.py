@@ -5,11 +5,8 @@ Pure. Used wherever the answer is "there is no such name".
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 # Chosen: names in settings are short, and the time to compare grows with the length of
 # a foreign word.

@@ -13,7 +13,7 @@ which are watched for themselves.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -22,14 +22,14 @@ import msgspec
 import trio
 
 from actors import names
-from actors.journal.notices import Happened
+from actors.journal.notices import EventType, Happened
 from actors.people.owners import TellOwners
 from connectors.admin.applied_settings import AppliedFile
 from connectors.app.reload.apply import TakingOver
-from connectors.app.reload.rules import make_plan
+from connectors.app.reload.rules import ReloadPlan, Step, make_plan
 from connectors.config.app import AppConfig
 from connectors.config.models import ScriptedModelConfig
-from connectors.files.personas import LOOK_EVERY, look_aside, wait_changed
+from connectors.files.personas import LOOK_EVERY, Look, look_aside, wait_changed
 from connectors.sandbox.plan import SandboxError
 from connectors.settings.load import check
 from runtime.actor.ref import UNANSWERED
@@ -40,13 +40,8 @@ from runtime.telemetry.logs import EventLog, Writing
 from runtime.telemetry.redaction import Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from actors.journal.notices import EventType
     from connectors.app.accounts import Serves
     from connectors.app.app import App
-    from connectors.app.reload.rules import ReloadPlan, Step
-    from connectors.files.personas import Look
 
 
 SKILL = "SKILL.md"

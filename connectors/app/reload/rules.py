@@ -7,15 +7,13 @@ test asks for. What cannot change while it runs says why: the operator reads it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator
+from typing import Literal
 
 import msgspec
 
 from connectors.config.app import AppConfig
 from connectors.tools.registry import wanted_tools
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Step = Literal[
     "log",

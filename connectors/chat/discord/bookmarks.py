@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 import trio
 
-from connectors.chat.bookmarks import KeptRows, ReadMarks, read_bookmark
+from connectors.chat.bookmarks import ConnectorShelf, KeptRows, ReadMarks, read_bookmark
 from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from connectors.chat.bookmarks import ConnectorShelf
     from connectors.chat.discord.account import DiscordAccount
 
 

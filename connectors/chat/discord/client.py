@@ -8,7 +8,7 @@ its client, and is not lost with it.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import discord
 import msgspec
@@ -35,7 +35,6 @@ from connectors.chat.lenient_json import Json, table, text, texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Any
 
     from discord.state import ConnectionState
 

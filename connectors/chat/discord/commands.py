@@ -14,7 +14,7 @@ import trio
 from actors.commands.registry import COMMANDS
 from actors.errors import ChatError
 from actors.rules.text.limits import RecentMap
-from connectors.chat.discord.events import command_of
+from connectors.chat.discord.events import DiscordMessage, Invoked, command_of
 from connectors.chat.discord.inbound import DiscordSubmitter, MessageInScene
 from connectors.chat.errors import PlatformError
 from connectors.chat.lenient_json import Json, text
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from actors.messages.inbound import Inbound
     from actors.transport import Ingress
     from connectors.chat.discord.account import DiscordAccount
-    from connectors.chat.discord.events import DiscordMessage, Invoked
     from connectors.chat.discord.shared import DiscordShared
-    from connectors.chat.lenient_json import Json
 
 CHAT_INPUT, STRING = 1, 3
 IN_SERVERS, WITH_THE_BOT = 0, 1

@@ -7,16 +7,13 @@ a model that was talked into `@everyone` calls nobody.
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
 
+from actors.messages.inbound import SentFile
 from connectors.chat.discord.events import number
 from connectors.chat.discord.markup import Discord
 from connectors.chat.discord.platform import PLATFORM
+from connectors.chat.lenient_json import Json
 from connectors.chat.markup.render import rendered
-
-if TYPE_CHECKING:
-    from actors.messages.inbound import SentFile
-    from connectors.chat.lenient_json import Json
 
 LIMIT = PLATFORM.limits
 DIALECT = Discord()

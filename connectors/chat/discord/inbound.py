@@ -11,22 +11,20 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
-from actors.messages.inbound import Address, Inbound, Quoted
+from actors.messages.inbound import Address, Attachment, Inbound, Quoted
 from connectors.chat.discord import content
 from connectors.chat.discord.events import DiscordMessage, DiscordScene, readable
 from connectors.chat.errors import PlatformError
 from connectors.chat.inbound import MOST_IN_ALL, NO_ROOM, Album, Submission, left_out
 from connectors.chat.lenient_json import text
-from connectors.chat.requests import fetch_linked
+from connectors.chat.requests import LinkedAttachment, fetch_linked
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from actors.messages.inbound import Attachment
     from actors.transport import Ingress
     from connectors.chat.discord.account import DiscordAccount
     from connectors.chat.discord.shared import DiscordShared, Outcome
     from connectors.chat.inbound import Found, Trouble
-    from connectors.chat.requests import LinkedAttachment
 
 LOG = EventLog("discord")
 

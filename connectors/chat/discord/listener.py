@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from connectors.chat.accounts import AccountHealth
+from connectors.chat.accounts import AccountHealth, BackgroundTyping
 from connectors.chat.discord import commands as slash
 from connectors.chat.discord.bookmarks import BotProgress
 from connectors.chat.discord.client import DiscordClient
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from actors.transport import Ingress
-    from connectors.chat.accounts import BackgroundTyping
     from connectors.chat.discord.account import DiscordAccount
     from connectors.chat.discord.events import Event
     from connectors.chat.discord.shared import DiscordShared

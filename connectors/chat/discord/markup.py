@@ -10,15 +10,12 @@ no width is put into those. Whoever sends must forbid them, too (`allowed_mentio
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from connectors.chat.markup.dialect import JOINT, MarkupLine, parted, prefixed, utf16
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from connectors.chat.markup.tree import Inline, Mark, WebLink
+from connectors.chat.markup.tree import Inline, Mark, WebLink
 
 MARKS: dict[Mark, tuple[str, str]] = {
     "strong": ("**", "**"),

@@ -19,7 +19,7 @@ from connectors.chat.accounts import prefixed, ready_accounts
 from connectors.chat.discord import content
 from connectors.chat.discord.events import Channel, number, seconds_of
 from connectors.chat.errors import RefusedError, translated
-from connectors.chat.lenient_json import table, tables, text
+from connectors.chat.lenient_json import Json, table, tables, text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from connectors.chat.discord.account import DiscordAccount
     from connectors.chat.discord.client import DiscordClient
     from connectors.chat.discord.commands import CommandChoices
-    from connectors.chat.lenient_json import Json
 
 
 MOST_CHANNELS = 5_000

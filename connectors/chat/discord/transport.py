@@ -6,20 +6,21 @@ hear a message, one submits it. An agent's answers go out by its own bot.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
 import trio
 
-from actors.messages.deliveries import Abilities
+from actors.messages.deliveries import Abilities, Delivery, Typing
 from connectors.chat.accounts import AccountsTransport, BackgroundTyping, prefixed
 from connectors.chat.bookmarks import ConnectorShelf
 from connectors.chat.discord import content
 from connectors.chat.discord.account import DiscordAccount
-from connectors.chat.discord.bookmarks import StoredDiscordBookmarks
-from connectors.chat.discord.client import READY_AFTER
+from connectors.chat.discord.bookmarks import DiscordBookmarks, StoredDiscordBookmarks
+from connectors.chat.discord.client import READY_AFTER, DiscordClient
+from connectors.chat.discord.commands import CommandChoice
 from connectors.chat.discord.events import MOST_EVENTS, FileToSend
 from connectors.chat.discord.listener import DiscordListener
-from connectors.chat.discord.platform import PLATFORM
+from connectors.chat.discord.platform import PLATFORM, DiscordConfig
 from connectors.chat.discord.senders import (
     DiscordPresence,
     DiscordSenders,
@@ -29,18 +30,9 @@ from connectors.chat.discord.senders import (
 from connectors.chat.discord.shared import METRICS, DiscordShared
 from connectors.chat.errors import PlatformError, RefusedError, translated
 from connectors.chat.metrics import PlatformMetrics
+from connectors.chat.platforms import TransportParts
 from connectors.files.blobs import bytes_of
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from actors.messages.deliveries import Delivery, Typing
-    from connectors.chat.discord.bookmarks import DiscordBookmarks
-    from connectors.chat.discord.client import DiscordClient
-    from connectors.chat.discord.commands import CommandChoice
-    from connectors.chat.discord.platform import DiscordConfig
-    from connectors.chat.platforms import TransportParts
 
 LOG = EventLog("discord")
 

@@ -8,18 +8,14 @@ one paragraph could be taken for a pair of marks, look-alikes are written instea
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import msgspec
 
-from connectors.chat.markup.tree import Code, Inline, Text, WebLink
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from connectors.chat.markup.tree import Mark, Piece
+from connectors.chat.markup.tree import Code, Inline, Mark, Piece, Text, WebLink
 
 JOINT = "\u200b"
 """A blank of no width: keeps apart what would mean something together."""

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from connectors.chat.markup import html as web
+from connectors.chat.markup.dialect import Dialect
 from connectors.chat.markup.parse import read
 from connectors.chat.markup.writer import write
-
-if TYPE_CHECKING:
-    from connectors.chat.markup.dialect import Dialect
 
 UNSEEN = "\u200b\u2060\ufeff"
 

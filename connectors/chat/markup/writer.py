@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from connectors.chat.markup.dialect import JOINT, MarkupLine
+from connectors.chat.markup.dialect import JOINT, Dialect, MarkupLine
 from connectors.chat.markup.tree import (
     Break,
     Code,
@@ -28,15 +28,7 @@ from connectors.chat.markup.tree import (
 )
 
 if TYPE_CHECKING:
-    from connectors.chat.markup.dialect import Dialect
-    from connectors.chat.markup.tree import (
-        Align,
-        Block,
-        Item,
-        Mark,
-        Marks,
-        Piece,
-    )
+    from connectors.chat.markup.tree import Align, Block, Item, Mark, Marks, Piece
 
 RULE = "———"
 DONE, OPEN = "☑ ", "☐ "

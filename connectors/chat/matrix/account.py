@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import trio
 
 from connectors.chat.accounts import TYPING_TIMEOUT, AgentAccount
 from connectors.chat.errors import BusyError, RefusedError, ShutOutError
 from connectors.chat.lenient_json import Json, text
-from connectors.chat.matrix.api import MatrixCall, path_of
-from connectors.chat.matrix.platform import PLATFORM
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from connectors.chat.matrix.api import Homeserver
-    from connectors.chat.matrix.platform import MatrixAccountConfig
+from connectors.chat.matrix.api import Homeserver, MatrixCall, path_of
+from connectors.chat.matrix.platform import PLATFORM, MatrixAccountConfig
 
 DEVICE_NAME = "Callboard"
 

@@ -7,16 +7,14 @@ was accepted is never changed. Whoever corrects an order writes it again.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
+from typing import Literal
 from urllib.parse import unquote
 
 import msgspec
 
 from connectors.chat.inbound import in_words, shown_name
 from connectors.chat.lenient_json import Json, table, text, texts, whole
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Reason = Literal[
     "own",

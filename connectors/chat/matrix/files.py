@@ -5,23 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from actors.messages.inbound import Attachment
+from actors.messages.inbound import Attachment, SentFile
 from actors.rules.text.limits import RecentMap
-from connectors.chat.errors import (
-    LostError,
-    PlatformError,
-    ShutOutError,
-)
+from connectors.chat.errors import LostError, PlatformError, ShutOutError
 from connectors.chat.lenient_json import text
 from connectors.chat.matrix.api import MatrixBody, MatrixCall, path_of
 from connectors.chat.requests import until_answered
-from connectors.files.blobs import bytes_of, seconds_for
+from connectors.files.blobs import BlobFolder, bytes_of, seconds_for
 
 if TYPE_CHECKING:
-    from actors.messages.inbound import SentFile
     from connectors.chat.matrix.account import MatrixAccount
     from connectors.chat.matrix.events import MatrixFile
-    from connectors.files.blobs import BlobFolder
 
 AUTHENTICATED = "/_matrix/client/v1/media/download"
 """Source: spec v1.11; what came before it (v3) asks for no token."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 import trio
 
-from connectors.chat.accounts import AccountHealth
+from connectors.chat.accounts import AccountHealth, BackgroundTyping
 from connectors.chat.bookmarks import read_bookmark
 from connectors.chat.errors import (
     BusyError,
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from actors.transport import Ingress
-    from connectors.chat.accounts import BackgroundTyping
     from connectors.chat.matrix.account import MatrixAccount
     from connectors.chat.matrix.shared import MatrixShared, Outcome
 

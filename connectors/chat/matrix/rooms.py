@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 import trio
 
-from connectors.chat.errors import BusyError, LostError, RefusedError
+from connectors.chat.errors import BusyError, LostError, PlatformError, RefusedError
 from connectors.chat.inbound import shown_name
 from connectors.chat.lenient_json import Json, table, tables, text, texts, whole
 from connectors.chat.matrix.api import MatrixCall, path_of
@@ -22,7 +22,6 @@ from connectors.chat.requests import until_answered
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-    from connectors.chat.errors import PlatformError
     from connectors.chat.matrix.account import MatrixAccount
 
 # Chosen: more than that is no conversation; of further members only numbers matter.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from actors.errors import DeliveryRefusedError
 from connectors.chat.accounts import prefixed, ready_accounts
 from connectors.chat.errors import LostError, PlatformError, RefusedError, translated
-from connectors.chat.lenient_json import table, tables, text
+from connectors.chat.lenient_json import Json, table, tables, text
 from connectors.chat.matrix import content
 from connectors.chat.matrix.api import MatrixCall, path_of
 from runtime.telemetry.logs import EventLog
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from actors.messages.deliveries import Edit, Reaction
-    from connectors.chat.lenient_json import Json
     from connectors.chat.matrix.account import MatrixAccount
     from connectors.chat.matrix.rooms import MatrixRooms, Room
 

@@ -6,14 +6,13 @@ them hear a message, one submits it. An agent's answers go out by its own accoun
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
+from actors.config.presence import PresenceConfig
 from actors.journal.outbox import spoken
-from actors.messages.deliveries import Abilities
+from actors.messages.deliveries import Abilities, Delivery, Typing
 from connectors.chat.accounts import AccountsTransport, BackgroundTyping, prefixed
-from connectors.chat.bookmarks import ConnectorShelf, StoredBookmarks
+from connectors.chat.bookmarks import Bookmarks, ConnectorShelf, StoredBookmarks
 from connectors.chat.errors import translated
 from connectors.chat.inbound import SeenMessages
 from connectors.chat.matrix import content
@@ -22,20 +21,13 @@ from connectors.chat.matrix.api import Homeserver
 from connectors.chat.matrix.files import MatrixUploads
 from connectors.chat.matrix.inbound import Quotes
 from connectors.chat.matrix.listener import InvitePolicy, MatrixListener
-from connectors.chat.matrix.platform import PLATFORM
-from connectors.chat.matrix.rooms import MatrixRooms
+from connectors.chat.matrix.platform import PLATFORM, MatrixConfig
+from connectors.chat.matrix.rooms import MatrixRooms, Room
 from connectors.chat.matrix.senders import MatrixPresence, MatrixSenders, send
 from connectors.chat.matrix.shared import METRICS, MatrixShared
 from connectors.chat.metrics import PlatformMetrics
+from connectors.chat.platforms import TransportParts
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from actors.config.presence import PresenceConfig
-    from actors.messages.deliveries import Delivery, Typing
-    from connectors.chat.bookmarks import Bookmarks
-    from connectors.chat.matrix.platform import MatrixConfig
-    from connectors.chat.matrix.rooms import Room
-    from connectors.chat.platforms import TransportParts
 
 LOG = EventLog("matrix")
 

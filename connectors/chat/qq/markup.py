@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from connectors.chat.markup.dialect import JOINT, Plain, utf16
-
-if TYPE_CHECKING:
-    from connectors.chat.markup.tree import WebLink
+from connectors.chat.markup.tree import WebLink
 
 CALLS = re.compile(r"<(?=[@#/a-zA-Z])|@(?=everyone)")
 """Signs with which something begins that QQ does not show as it is."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
@@ -12,17 +13,10 @@ from actors.config.values import Count, Name
 from actors.rules.prompt.texts import MEDIA_MARKS, ReplyStyle
 from actors.rules.text.measure import TABLE_ROW, Measure
 from connectors.chat.platforms import MB, Platform, PlatformLimits
-from connectors.config.app import ConnectorConfig
-from connectors.config.checks import check_address, unknown
+from connectors.config.app import AppConfig, ConnectorConfig
+from connectors.config.checks import Way, check_address, unknown
 from runtime.config.loader import Complaint
 from runtime.config.shape import GivenSecret
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from connectors.config.app import AppConfig
-    from connectors.config.checks import Way
-
 
 Pace = Annotated[float, Meta(ge=0, le=600)]
 

@@ -10,7 +10,7 @@ import msgspec
 
 from actors.rules.text.limits import RecentMap
 from connectors.chat.metrics import Family, PlatformCounters, PlatformMetrics
-from connectors.chat.qq.events import LONGEST_QUOTE, Reason
+from connectors.chat.qq.events import LONGEST_QUOTE, PlaceKind, QQPlace, Reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from actors.messages.inbound import Quoted
     from connectors.chat.bookmarks import Bookmarks
     from connectors.chat.qq.api import QQAccount
-    from connectors.chat.qq.events import PlaceKind, QQPlace
     from connectors.chat.qq.platform import QQConfig
     from runtime.clock import Clock
     from runtime.ids import IdSource

@@ -5,17 +5,13 @@ Nothing that an agent writes calls anybody, shows a page, or is anything but tex
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from actors.messages.deliveries import Delivery
 from connectors.chat.lenient_json import Json, table, text
 from connectors.chat.markup.buttons import Button, buttons_of
 from connectors.chat.markup.render import rendered
 from connectors.chat.slack.events import is_ts
 from connectors.chat.slack.markup import Slack
 from connectors.chat.slack.platform import PLATFORM
-
-if TYPE_CHECKING:
-    from actors.messages.deliveries import Delivery
 
 MOST = PLATFORM.limits.text
 

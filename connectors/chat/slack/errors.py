@@ -5,7 +5,7 @@ The kinds are those of `connectors/chat/errors.py`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from connectors.chat.errors import (
     BusyError,
@@ -16,9 +16,6 @@ from connectors.chat.errors import (
     wait_asked,
 )
 from connectors.chat.lenient_json import Json, text
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 LONGEST_CODE = 100
 """Characters of Slack's own word that are told."""

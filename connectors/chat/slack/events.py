@@ -7,17 +7,14 @@ accepted is never changed. Whoever corrects an order writes it again.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Mapping
+from typing import Literal
 
 import msgspec
 
 from connectors.chat.inbound import shown_name
 from connectors.chat.lenient_json import Json, table, tables, text, whole
 from connectors.chat.markup.buttons import command_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 TS = re.compile(r"\d{1,12}\.\d{6}")
 CHANNEL = re.compile(r"[CDG][A-Z0-9]{1,30}")

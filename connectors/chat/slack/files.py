@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from actors.messages.inbound import Attachment
+from actors.messages.inbound import Attachment, SentFile
 from actors.rules.text.limits import RecentMap
 from connectors.chat.errors import BusyError, LostError, PlatformError
 from connectors.chat.lenient_json import Json, table, tables, text
 from connectors.chat.requests import until_answered
 from connectors.chat.slack import senders as reconciling
 from connectors.chat.slack.content import shared
-from connectors.chat.slack.events import is_ts, message_id
-from connectors.files.blobs import bytes_of
+from connectors.chat.slack.events import SlackFile, is_ts, message_id
+from connectors.files.blobs import BlobFolder, bytes_of
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -23,10 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from actors.messages.deliveries import Delivery
-    from actors.messages.inbound import SentFile
     from connectors.chat.slack.account import SlackAccount
-    from connectors.chat.slack.events import SlackFile
-    from connectors.files.blobs import BlobFolder
 
 # Chosen: a moment's trouble costs nobody a file, and a longer one holds a message, and
 # all that follows it in its channel, back for no longer than this.

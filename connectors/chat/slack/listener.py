@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from connectors.chat.accounts import AccountHealth
+from connectors.chat.accounts import AccountHealth, BackgroundTyping
 from connectors.chat.bookmarks import read_bookmark
 from connectors.chat.errors import (
     BusyError,
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
 
     from actors.transport import Ingress
-    from connectors.chat.accounts import BackgroundTyping
     from connectors.chat.slack.account import SlackAccount
     from connectors.chat.slack.api import SlackConnection
     from connectors.chat.slack.shared import SlackShared

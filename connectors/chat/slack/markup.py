@@ -9,8 +9,9 @@ all signs only `&`, `<` and `>` are escaped, and all that calls somebody begins 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from connectors.chat.markup.dialect import (
     JOINT,
@@ -21,11 +22,7 @@ from connectors.chat.markup.dialect import (
     utf16,
     without_ticks,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from connectors.chat.markup.tree import Inline, Mark, WebLink
+from connectors.chat.markup.tree import Inline, Mark, WebLink
 
 MARKS: dict[Mark, tuple[str, str]] = {
     "strong": ("*", "*"),

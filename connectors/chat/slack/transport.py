@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors.errors import DeliveryBusyError, DeliveryUnknownError
-from actors.messages.deliveries import Abilities
+from actors.messages.deliveries import Abilities, Delivery, Typing
 from connectors.chat.accounts import AccountsTransport, BackgroundTyping, prefixed
-from connectors.chat.bookmarks import ConnectorShelf, StoredBookmarks
+from connectors.chat.bookmarks import Bookmarks, ConnectorShelf, StoredBookmarks
 from connectors.chat.errors import LostError, RefusedError, translated
 from connectors.chat.inbound import SeenMessages
 from connectors.chat.lenient_json import text
@@ -26,18 +26,15 @@ from connectors.chat.slack.events import is_ts, message_id
 from connectors.chat.slack.files import SlackUploads
 from connectors.chat.slack.inbound import SlackPeople
 from connectors.chat.slack.listener import SlackListener
-from connectors.chat.slack.platform import PLATFORM
+from connectors.chat.slack.platform import PLATFORM, SlackConfig
 from connectors.chat.slack.sdk import SdkWire
 from connectors.chat.slack.senders import SlackChannels, SlackPresence, SlackSenders
 from connectors.chat.slack.shared import METRICS, SlackShared
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from actors.messages.deliveries import Delivery, Typing
-    from connectors.chat.bookmarks import Bookmarks
     from connectors.chat.platforms import TransportParts
     from connectors.chat.slack.api import SlackWire
-    from connectors.chat.slack.platform import SlackConfig
 
 LOG = EventLog("slack")
 

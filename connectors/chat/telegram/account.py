@@ -9,12 +9,7 @@ import trio
 from actors.commands.registry import COMMANDS
 from actors.rules.text.limits import RecentMap
 from connectors.chat.accounts import TYPING_TIMEOUT, AccountHealth, AgentAccount
-from connectors.chat.errors import (
-    BusyError,
-    PlatformError,
-    RefusedError,
-    ShutOutError,
-)
+from connectors.chat.errors import BusyError, PlatformError, RefusedError, ShutOutError
 from connectors.chat.telegram.api import BotApi, TelegramCall
 from connectors.chat.telegram.errors import ConflictError
 from connectors.chat.telegram.types import User

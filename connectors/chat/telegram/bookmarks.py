@@ -8,14 +8,11 @@ and an old place would make the bot deaf.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import msgspec
 
-from connectors.chat.bookmarks import KeptRows
-
-if TYPE_CHECKING:
-    from connectors.chat.bookmarks import ConnectorShelf
+from connectors.chat.bookmarks import ConnectorShelf, KeptRows
 
 OFFSETS, MOVES = "telegram_offset", "telegram_moved"
 

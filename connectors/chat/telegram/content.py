@@ -6,19 +6,15 @@ Source: Bot API, "sendMessage", "sendPhoto" and its like, "editMessageText",
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
+from actors.messages.deliveries import Delivery
+from actors.messages.inbound import SentFile
 from connectors.chat.markup.buttons import buttons_of
 from connectors.chat.markup.dialect import utf16
 from connectors.chat.markup.render import rendered
 from connectors.chat.telegram.markup import Telegram
 from connectors.chat.telegram.platform import PLATFORM
-
-if TYPE_CHECKING:
-    from actors.messages.deliveries import Delivery
-    from actors.messages.inbound import SentFile
 
 MOST = PLATFORM.limits.text
 """UTF-16 units of a message."""

@@ -10,25 +10,23 @@ which a letter beyond U+FFFF counts 2.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import msgspec
 
 from actors.rules.text.languages import code_of
 from connectors.chat.inbound import coordinates, in_words, shown_name
-from connectors.chat.telegram.types import Malformed, Update
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from connectors.chat.telegram.types import (
-        CallbackQuery,
-        Chat,
-        Entity,
-        Message,
-        TelegramFile,
-        User,
-    )
+from connectors.chat.telegram.types import (
+    CallbackQuery,
+    Chat,
+    Entity,
+    Malformed,
+    Message,
+    TelegramFile,
+    Update,
+    User,
+)
 
 USERNAME = re.compile(r"(\A/\w+|(?<!\w))@([A-Za-z0-9_]{1,32})\b(?!\.\w)")
 """A bot that is called, alone or behind a command."""

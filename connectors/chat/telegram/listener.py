@@ -25,7 +25,7 @@ import trio
 from connectors.chat.bookmarks import read_bookmark
 from connectors.chat.errors import BusyError, PlatformError, RefusedError, ShutOutError
 from connectors.chat.requests import LONGEST_WAIT, Waits, until_answered
-from connectors.chat.telegram.account import TelegramHealth
+from connectors.chat.telegram.account import TelegramAccount, TelegramHealth
 from connectors.chat.telegram.api import TelegramCall
 from connectors.chat.telegram.errors import ConflictError
 from connectors.chat.telegram.events import KINDS
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from actors.transport import Ingress
     from connectors.chat.accounts import BackgroundTyping
-    from connectors.chat.telegram.account import TelegramAccount
     from connectors.chat.telegram.shared import TelegramShared
     from connectors.chat.telegram.types import Update
 

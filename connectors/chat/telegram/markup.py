@@ -11,16 +11,12 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from connectors.chat.markup.dialect import JOINT, MarkupLine, parted, utf16
-from connectors.chat.markup.tree import Code
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from connectors.chat.markup.tree import Inline, Mark, WebLink
+from connectors.chat.markup.tree import Code, Inline, Mark, WebLink
 
 MARKS: dict[Mark, tuple[str, str]] = {
     "strong": ("<b>", "</b>"),

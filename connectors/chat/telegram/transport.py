@@ -10,34 +10,34 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from actors.errors import DeliveryError
-from actors.messages.deliveries import Abilities
+from actors.messages.deliveries import Abilities, Delivery, Typing
 from actors.rules.text.limits import RecentMap
 from connectors.chat.accounts import AccountsTransport, BackgroundTyping, prefixed
 from connectors.chat.bookmarks import ConnectorShelf
 from connectors.chat.errors import translated
 from connectors.chat.inbound import SeenMessages
 from connectors.chat.metrics import PlatformMetrics
+from connectors.chat.platforms import TransportParts
 from connectors.chat.telegram import content
 from connectors.chat.telegram.account import TelegramAccount
-from connectors.chat.telegram.bookmarks import StoredTelegramBookmarks
+from connectors.chat.telegram.bookmarks import (
+    StoredTelegramBookmarks,
+    TelegramBookmarks,
+)
 from connectors.chat.telegram.groups import GroupMembers, GroupMoves, MessageNumbers
 from connectors.chat.telegram.listener import TelegramListener
-from connectors.chat.telegram.platform import PLATFORM
-from connectors.chat.telegram.senders import TelegramPresence, TelegramSenders
+from connectors.chat.telegram.platform import PLATFORM, TelegramConfig
+from connectors.chat.telegram.senders import (
+    TelegramPresence,
+    TelegramSenders,
+    TelegramTarget,
+)
 from connectors.chat.telegram.shared import METRICS, TelegramShared
 from connectors.chat.telegram.types import MessageName, read_chat, read_message
 from connectors.files.blobs import bytes_of
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from actors.messages.deliveries import Delivery, Typing
-    from connectors.chat.platforms import TransportParts
-    from connectors.chat.telegram.bookmarks import TelegramBookmarks
-    from connectors.chat.telegram.platform import TelegramConfig
-    from connectors.chat.telegram.senders import TelegramTarget
 
 LOG = EventLog("telegram")
 

@@ -12,16 +12,13 @@ from __future__ import annotations
 
 import io
 import re
-from typing import TYPE_CHECKING, Protocol, TextIO
+from collections.abc import Iterable
+from typing import Protocol, TextIO
 
 import trio
 
 from actors.outbound.draft_rules import DraftPiece
 from connectors.admin.display import make_safe
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 # Chosen: ten times what a message may have unless the settings say otherwise, so that
 # whoever takes it in says how much too long it is.

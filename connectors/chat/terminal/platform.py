@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator, Mapping
+from typing import Literal
 
 from actors.rules.prompt.texts import ReplyStyle
 from connectors.chat.platforms import Platform
-from connectors.config.app import ConnectorConfig
+from connectors.config.app import AppConfig, ConnectorConfig
 from runtime.config.loader import Complaint
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from connectors.config.app import AppConfig
 
 
 class TerminalConfig(ConnectorConfig, frozen=True, tag="terminal"):

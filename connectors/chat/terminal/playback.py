@@ -12,22 +12,19 @@ import msgspec
 import trio
 
 from actors.errors import ChatError, DeliveryBusyError, DeliveryRefusedError
-from actors.messages.deliveries import Abilities, TakesFiles
+from actors.messages.deliveries import Abilities, Delivery, Draft, TakesFiles, Typing
 from actors.messages.inbound import Address, Inbound, Quoted
 from actors.outbound.draft_rules import DraftPiece
-from connectors.chat.terminal.console import Printer, TerminalWriter
-from connectors.files.blobs import with_path
+from connectors.chat.terminal.console import Console, Printer, TerminalWriter
+from connectors.files.blobs import BlobFolder, with_path
 from runtime.errors import KernelError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors.messages.deliveries import Delivery, Draft, Typing
     from actors.transport import Ingress
-    from connectors.chat.terminal.console import Console
     from connectors.chat.terminal.script import Cue
-    from connectors.files.blobs import BlobFolder
     from runtime.clock import Clock
     from runtime.ids import IdSource
 

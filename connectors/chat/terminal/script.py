@@ -20,15 +20,12 @@ Pure. A play is wrong with each mistake told at its line, all of them at once.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from actors.rules.text.suggestions import did_you_mean, near_misses
 from runtime.errors import SettingsError, SettingsListError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 # Chosen: far more than anybody writes by hand, so that a wrong file is told at once.
 MOST_LINES = 10_000

@@ -24,22 +24,19 @@ from actors.errors import (
     DeliveryRefusedError,
     MessageRefusedError,
 )
-from actors.messages.deliveries import Abilities, Delivery, TakesFiles
+from actors.messages.deliveries import Abilities, Delivery, Draft, TakesFiles, Typing
 from actors.messages.inbound import Address, Inbound
-from actors.outbound.draft_rules import DraftSpeakers
+from actors.outbound.draft_rules import DraftPiece, DraftSpeakers
 from connectors.admin.display import make_safe
 from connectors.chat.terminal.console import Console, Printer, TerminalWriter
-from connectors.files.blobs import with_path
+from connectors.files.blobs import BlobFolder, with_path
 from runtime.errors import KernelError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from actors.messages.deliveries import Draft, Typing
-    from actors.outbound.draft_rules import DraftPiece
     from actors.transport import Ingress
-    from connectors.files.blobs import BlobFolder
     from runtime.clock import Clock
     from runtime.ids import IdSource
 

@@ -19,7 +19,7 @@ import trio
 
 from actors.people.rows import part_of
 from runtime.errors import SequenceConflictError
-from runtime.store.rows import Commit, Entry
+from runtime.store.rows import Commit, Entry, StoredEntry
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from actors.messages.deliveries import Delivery
     from runtime.clock import Clock
     from runtime.store.port import Store
-    from runtime.store.rows import StoredEntry
 
 LOG = EventLog("websocket")
 

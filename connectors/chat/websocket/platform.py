@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator, Mapping
+from typing import Annotated
 
 from msgspec import Meta
 
@@ -11,16 +12,10 @@ from actors.config.access import AccessConfig
 from actors.config.values import Seconds
 from actors.rules.prompt.texts import ReplyStyle
 from connectors.chat.platforms import Platform
-from connectors.config.app import ConnectorConfig
-from connectors.config.checks import check_open_door
+from connectors.config.app import AppConfig, ConnectorConfig
+from connectors.config.checks import Way, check_open_door
 from runtime.config.loader import Complaint
 from runtime.secret import Secret
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from connectors.config.app import AppConfig
-    from connectors.config.checks import Way
 
 
 class WebSocketConfig(ConnectorConfig, frozen=True, tag="websocket"):

@@ -28,7 +28,7 @@ from actors.errors import (
 from actors.messages.inbound import Address, Inbound
 from actors.transport import RefusedAttempt
 from connectors.chat.websocket import frames
-from connectors.chat.websocket.connection import close_code
+from connectors.chat.websocket.connection import ClientConnection, Head, close_code
 from connectors.chat.websocket.errors import (
     ClientGoneError,
     ClientRefusedError,
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from actors.messages.deliveries import Draft, Typing
-    from connectors.chat.websocket.connection import ClientConnection, Head
     from connectors.chat.websocket.shared import SocketShared
 
 

@@ -18,13 +18,13 @@ from msgspec import structs
 
 from actors.delegation.owed import Owed
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
-from actors.messages.deliveries import Abilities
+from actors.messages.deliveries import Abilities, Delivery, Draft, Typing
 from connectors.chat.server_transport import ServerTransport
 from connectors.chat.websocket import frames
 from connectors.chat.websocket.connection import ClientConnection
 from connectors.chat.websocket.errors import ClientGoneError, ClientRefusedError
 from connectors.chat.websocket.outbox import SocketOutbox
-from connectors.chat.websocket.session import Visit, let_go, receive
+from connectors.chat.websocket.session import Guest, Visit, let_go, receive
 from connectors.chat.websocket.shared import SocketCounters, SocketMetrics, SocketShared
 from connectors.config.checks import is_loopback
 from runtime.errors import StoreError, StoreUnavailableError
@@ -33,11 +33,9 @@ from runtime.telemetry.logs import EventLog
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors.messages.deliveries import Delivery, Draft, Typing
     from actors.transport import Ingress
     from connectors.chat.platforms import TransportParts
     from connectors.chat.websocket.platform import WebSocketConfig
-    from connectors.chat.websocket.session import Guest
 
 LOG = EventLog("websocket")
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from actors.messages.inbound import SentFile
 from connectors.chat.errors import BusyError, LostError, RefusedError
 from connectors.chat.lenient_json import Json, table, tables, text, whole
 from connectors.chat.requests import Upload
 from connectors.chat.whatsapp import content
-from connectors.chat.whatsapp.api import GraphCall
+from connectors.chat.whatsapp.api import GraphApi, GraphCall
+from connectors.chat.whatsapp.platform import WhatsAppAccountConfig
 from connectors.files.blobs import seconds_for
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from actors.messages.inbound import SentFile
-    from connectors.chat.whatsapp.api import GraphApi
-    from connectors.chat.whatsapp.platform import WhatsAppAccountConfig
 
 NAMES = "display_phone_number,verified_name"
 HOOKS = "webhook_configuration"

@@ -11,12 +11,11 @@ import msgspec
 from actors.messages.inbound import SentFile
 from connectors.chat.markup.render import rendered
 from connectors.chat.whatsapp.markup import WhatsApp
-from connectors.chat.whatsapp.platform import PLATFORM
+from connectors.chat.whatsapp.platform import PLATFORM, TemplateConfig
 from connectors.fetch.media_types import TEXTS
 
 if TYPE_CHECKING:
     from connectors.chat.lenient_json import Json
-    from connectors.chat.whatsapp.platform import TemplateConfig
 
 MOST = PLATFORM.limits.text
 MOST_CAPTION = PLATFORM.limits.caption

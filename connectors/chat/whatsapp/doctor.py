@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from connectors.admin.probes import ABOUT, Finding, Probe
 from connectors.chat.errors import PlatformError, RefusedError, ShutOutError
-from connectors.chat.lenient_json import table, text
+from connectors.chat.lenient_json import Json, table, text
 from connectors.chat.whatsapp.account import WhatsAppAccount
 from connectors.chat.whatsapp.api import GraphApi
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from connectors.chat.lenient_json import Json
     from connectors.chat.whatsapp.platform import WhatsAppConfig
 
 WITHIN = 8.0

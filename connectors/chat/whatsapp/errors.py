@@ -8,7 +8,8 @@ Source: Meta, "Cloud API, error codes".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
+from typing import Literal
 
 from connectors.chat.errors import (
     LONGEST_QUOTE,
@@ -20,9 +21,6 @@ from connectors.chat.errors import (
     wait_asked,
 )
 from connectors.chat.lenient_json import Json, decode, table, text, whole
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 PAIR_WAIT = 6.0
 """Seconds after which one person can be written to again (131056)."""

@@ -7,7 +7,8 @@ goes on sending it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator, Mapping
+from typing import Literal
 
 import msgspec
 
@@ -15,9 +16,6 @@ from connectors.chat.inbound import coordinates, in_words, shown_name
 from connectors.chat.lenient_json import Json, decode, table, tables, text
 from connectors.chat.whatsapp.content import PHONE, USER_ID, chat_of
 from connectors.chat.whatsapp.errors import WINDOW, told_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 Reason = Literal["reaction", "system", "malformed", "stale", "foreign_number"]
 """Why something is no message for us: a sign at a message; news of somebody's account;

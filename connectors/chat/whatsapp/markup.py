@@ -7,8 +7,9 @@ named links, and nothing can be escaped. Nobody can be called from the text alon
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from connectors.chat.markup.dialect import (
     JOINT,
@@ -18,11 +19,7 @@ from connectors.chat.markup.dialect import (
     utf16,
     without_ticks,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from connectors.chat.markup.tree import Inline, Mark, WebLink
+from connectors.chat.markup.tree import Inline, Mark, WebLink
 
 MARKS: dict[Mark, tuple[str, str]] = {
     "strong": ("*", "*"),

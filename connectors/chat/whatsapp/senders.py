@@ -17,7 +17,7 @@ from connectors.chat.errors import RefusedError, translated
 from connectors.chat.whatsapp import content
 from connectors.chat.whatsapp.errors import MissingError, WindowError
 from connectors.chat.whatsapp.platform import PLATFORM
-from connectors.files.blobs import bytes_of
+from connectors.files.blobs import BlobFolder, bytes_of
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from connectors.chat.platforms import TransportParts
     from connectors.chat.whatsapp.account import WhatsAppAccount
     from connectors.chat.whatsapp.shared import WhatsAppShared
-    from connectors.files.blobs import BlobFolder
 
 
 LOG = EventLog("whatsapp")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors.journal.outbox import spoken
-from actors.messages.deliveries import Abilities
+from actors.messages.deliveries import Abilities, Delivery, Typing
 from connectors.chat.accounts import PlatformTransport
 from connectors.chat.errors import (
     LostError,
@@ -26,7 +26,7 @@ from connectors.chat.whatsapp import content
 from connectors.chat.whatsapp.account import WhatsAppAccount
 from connectors.chat.whatsapp.api import GraphApi
 from connectors.chat.whatsapp.inbound import WhatsAppSubmitter
-from connectors.chat.whatsapp.platform import PLATFORM
+from connectors.chat.whatsapp.platform import PLATFORM, WhatsAppConfig
 from connectors.chat.whatsapp.senders import (
     MEND_WAIT,
     TYPING_FOR,
@@ -39,10 +39,8 @@ from connectors.chat.whatsapp.webhooks import WhatsAppWebhooks
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from actors.messages.deliveries import Delivery, Typing
     from actors.transport import Ingress
     from connectors.chat.platforms import TransportParts
-    from connectors.chat.whatsapp.platform import WhatsAppConfig
 
 LOG = EventLog("whatsapp")
 

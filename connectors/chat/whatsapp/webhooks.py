@@ -16,16 +16,14 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors.webhooks.signature import GITHUB_SIGNATURE, SHORTEST_KEY, Rejected, verify
-from connectors.chat.gates import PlatformAnswer, Terms
-from connectors.chat.whatsapp.events import read_news
+from connectors.chat.gates import PlatformAnswer, PlatformCall, Terms
+from connectors.chat.whatsapp.events import Status, WhatsAppNews, read_news
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from actors.transport import Ingress
-    from connectors.chat.gates import PlatformCall
-    from connectors.chat.whatsapp.events import Status, WhatsAppNews
     from connectors.chat.whatsapp.inbound import WhatsAppSubmitter
     from connectors.chat.whatsapp.shared import WhatsAppShared
 

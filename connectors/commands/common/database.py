@@ -6,10 +6,10 @@ The only module beside `connectors/app` that knows which engine keeps the rows.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -22,22 +22,16 @@ from connectors.commands import (
     tell_problems,
 )
 from connectors.commands.common.output import complain
-from connectors.config.app import StoreConfig
+from connectors.config.app import AppConfig, StoreConfig
 from connectors.config.shipped import state_folder
 from connectors.files import receipt_key
 from connectors.settings.load import load_app, overrides
-from runtime.config.loader import LoadOptions, load
+from runtime.config.loader import LoadOptions, Settings, load
 from runtime.config.tree import Node
 from runtime.errors import SequenceConflictError, StoreUnavailableError
 from runtime.sqlite.database import SqliteDatabase
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from connectors.config.app import AppConfig
-    from runtime.config.loader import Settings
-    from runtime.store.database import Database
-    from runtime.store.rows import Commit
+from runtime.store.database import Database
+from runtime.store.rows import Commit
 
 _db_option = click.option(
     "--db",

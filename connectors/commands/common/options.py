@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import click
 
 from connectors.admin.display import UNITS
-from runtime.clock import SystemClock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from runtime.clock import Clock
+from runtime.clock import Clock, SystemClock
 
 AGO = re.compile(r"(\d{1,6})([smhd])")
 LENGTHS = dict(UNITS)

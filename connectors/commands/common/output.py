@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import sys
 import unicodedata
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import click
 import msgspec
 
 from connectors.admin.display import NONE, make_safe
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-
 
 Row = TypeVar("Row")
 

@@ -12,22 +12,19 @@ from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
+from typing import TypeVar, TypeVarTuple
 
 import click
 import trio
 
 from connectors.app.reload.reload import SettingsSource, files_of
 from connectors.commands import find_settings, given_settings, innermost, tell_problems
+from connectors.config.app import AppConfig
 from connectors.settings.load import load_app
+from runtime.config.loader import Settings
 from runtime.signals import stop_signals, wait_for_stop_signal
 from runtime.telemetry.logs import writing
 from runtime.telemetry.redaction import Redactor
-
-if TYPE_CHECKING:
-    from connectors.config.app import AppConfig
-    from runtime.config.loader import Settings
-
 
 Wait = Callable[[], Awaitable[object]]
 

@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from actors.agents import rows as staff_rows
-from actors.agents.roster import ConfiguredStaff, HiringParts, make_team
-from actors.agents.rows import AGENT, AT_REST, StaffChange, StaffRows
+from actors.agents.hired import HiredAgent
+from actors.agents.persona import Persona
+from actors.agents.roster import ConfiguredStaff, HiringParts, Team, make_team
+from actors.agents.rows import AGENT, AT_REST, Outcome, StaffChange, StaffRows
 from actors.collaboration.questions import COLLABORATE_SPEC, CONSULT_SPEC
 from actors.collaboration.tools import has_any
+from actors.messages.inbound import ToolSpec
 from actors.rules.groups.routes import binding_of, routing_table
 from actors.turn.tools import DELEGATE_SPEC
 from connectors.commands.common.database import database_of, is_stored
 from connectors.commands.common.output import FAILED, say
-from connectors.settings.checks.hiring import (
-    configured_persona,
-    make_persona,
-    terms_of,
-)
+from connectors.config.app import AppConfig
+from connectors.settings.checks.hiring import configured_persona, make_persona, terms_of
 from connectors.tools.registry import TOOLS
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
-
-if TYPE_CHECKING:
-    from actors.agents.hired import HiredAgent
-    from actors.agents.persona import Persona
-    from actors.agents.roster import Team
-    from actors.agents.rows import Outcome
-    from actors.messages.inbound import ToolSpec
-    from connectors.config.app import AppConfig
-    from runtime.store.database import Database
-    from runtime.store.rows import Entry
+from runtime.store.database import Database
+from runtime.store.rows import Entry
 
 BY = "the command line"
 

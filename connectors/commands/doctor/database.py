@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 from connectors.admin.applied_settings import EMPTIED, left_beside
 from connectors.admin.probes import Finding
 from connectors.commands.common.database import database_at
 from runtime.disk import barrier, user
 from runtime.errors import CorruptError, StoreError, StoreRefusedError, StoreTooNewError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from runtime.store.database import Database
+from runtime.store.database import Database
 
 LITTLE_SPACE = 200 * 1024 * 1024
 """Bytes free; the database's log alone may take a tenth of that between two looks."""

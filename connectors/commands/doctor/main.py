@@ -42,7 +42,7 @@ from connectors.config.models import CliModelConfig
 from connectors.mcp.doctor import server_probes
 from connectors.models.program.environment import confinement_of
 from connectors.sandbox.choose import FEATURES, open_sandbox
-from connectors.sandbox.plan import SandboxError
+from connectors.sandbox.plan import SandboxError, Standing
 from connectors.sandbox.protected_paths import territory
 from connectors.settings.load import load_app
 from runtime.errors import SettingsError
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from actors.config.agents import AgentConfig
     from connectors.admin.probes import State
     from connectors.config.app import AppConfig, ConnectorConfig
-    from connectors.sandbox.plan import Standing
     from connectors.sandbox.runner import Sandbox
     from runtime.config.loader import Settings
 

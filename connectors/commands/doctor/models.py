@@ -6,15 +6,17 @@ models that settings name are there.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import httpx
 import msgspec
 
-from connectors.admin.probes import Finding, Probe
+from connectors.admin.probes import Finding, Probe, State
 from connectors.app.models import accounts
+from connectors.config.app import AppConfig
 from connectors.config.models import (
     AnthropicModelConfig,
     GoogleModelConfig,
@@ -25,6 +27,7 @@ from connectors.config.models import (
     ScriptedModelConfig,
 )
 from connectors.models.anthropic.model import AnthropicFormat
+from connectors.models.format import Format
 from connectors.models.google.model import GoogleFormat
 from connectors.models.http.account import (
     address,
@@ -37,13 +40,6 @@ from connectors.models.ollama.model import OllamaFormat
 from connectors.models.openai.model import OpenAIFormat, OpenAIResponsesFormat
 from connectors.models.scripted.script import load_script
 from runtime.errors import SettingsError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from connectors.admin.probes import State
-    from connectors.config.app import AppConfig
-    from connectors.models.format import Format
 
 ABOUT = "model"
 MOST_BYTES = 8 * 1024 * 1024

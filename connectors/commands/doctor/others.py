@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from connectors.admin.probes import Finding, Probe
 from connectors.admin.schedule import all_rows
 from connectors.app.webhooks import way_to
 from connectors.commands.common.database import database_of
 from connectors.commands.doctor.database import cure_of, is_readable
-from connectors.config.app import HttpConfig
+from connectors.config.app import AppConfig, HttpConfig
 from connectors.config.checks import is_loopback
+from connectors.config.hooks import HookConfig
+from connectors.config.tools import FetchConfig
+from connectors.config.webhooks import WebhookOutConfig
 from connectors.fetch.messages import (
     FetchError,
     FetchRefusedError,
@@ -24,15 +27,7 @@ from connectors.fetch.messages import (
 )
 from connectors.hooks.function import GROUP
 from runtime.errors import StoreError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from connectors.config.app import AppConfig
-    from connectors.config.hooks import HookConfig
-    from connectors.config.tools import FetchConfig
-    from connectors.config.webhooks import WebhookOutConfig
-    from runtime.store.database import Database
+from runtime.store.database import Database
 
 FAILURES = "failures"
 SHOWN_ID = 10

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 import tomllib
-from typing import TYPE_CHECKING, Literal, cast
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Literal, cast
 
 import msgspec
 
@@ -17,16 +19,11 @@ from connectors.chat.platforms import platforms
 from connectors.config.models import (
     AnthropicModelConfig,
     GoogleModelConfig,
+    HttpModelConfig,
     OllamaModelConfig,
     OpenAIModelConfig,
 )
 from runtime.secret import SecretSourceError, from_environment
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-    from connectors.config.models import HttpModelConfig
 
 EMBEDDED, OLLAMA = "embedded", "ollama"
 TERMINAL, HTTP, PAGE = "terminal", "http", "page"

@@ -11,9 +11,9 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -50,10 +50,6 @@ from connectors.commands.init.text import (
 )
 from connectors.settings.load import load_app
 from runtime.errors import SettingsError
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
-
 
 PREFIX = ".callboard-init-"
 PRIVATE, OPEN = 0o600, 0o644

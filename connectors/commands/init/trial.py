@@ -11,13 +11,12 @@ import trio
 from actors.errors import ModelError, ModelFault
 from actors.messages.inbound import ModelRequest, ToolSpec, TranscriptLine
 from connectors.app.models import make_plain_client
-from connectors.commands.init.choices import KINDS, OLLAMA
+from connectors.commands.init.choices import KINDS, OLLAMA, ModelChoice
 from runtime.clock import SystemClock
 from runtime.errors import SettingsError
 
 if TYPE_CHECKING:
     from actors.ports import Model
-    from connectors.commands.init.choices import ModelChoice
     from connectors.config.models import HttpModelConfig
     from runtime.secret import Secret
 

@@ -6,14 +6,11 @@ Pure. Source: the API's page on errors, and the wording of its billing errors.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from actors.errors import ModelFault
 from connectors.models.provider_errors import Said
-
-if TYPE_CHECKING:
-    from actors.errors import ModelFault
 
 TYPES: dict[str, ModelFault] = {
     "authentication_error": "auth",

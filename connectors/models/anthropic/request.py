@@ -7,20 +7,16 @@ not its own, and calls of earlier rounds where no tools are on offer.
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
+from actors.messages.inbound import Image, ModelRequest, TranscriptLine
 from connectors.models.names import CallIds, ToolNames
 from connectors.models.openai.request import object_arguments
-from connectors.models.turns import turns
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from actors.messages.inbound import Image, ModelRequest, TranscriptLine
-    from connectors.models.turns import Turn
+from connectors.models.turns import Turn, turns
 
 NOTHING = "[nothing]"
 """Stands for a turn without a word."""

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.messages.inbound import ModelAnswer, Usage
+from actors.messages.inbound import ModelAnswer, ModelRequest, Usage
 from connectors.models.answer import Ending, PartialCall, StreamedAnswer, believable
 from connectors.models.anthropic.errors import ErrorBody, said_by
 
 if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest
     from connectors.models.names import ToolNames
     from connectors.models.provider_errors import ErrorContext
 

@@ -11,15 +11,12 @@ from __future__ import annotations
 import math
 import zlib
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import trio
 
 from actors.rules.text.similarity import words_of
 from runtime.store.vectors import pack
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 PART = 3
 """Letters of the parts of a word."""

@@ -7,14 +7,11 @@ Pure. Source: google.rpc.Status with its details `QuotaFailure`, `RetryInfo` and
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from actors.errors import ModelFault
 from connectors.models.provider_errors import Said, read_duration
-
-if TYPE_CHECKING:
-    from actors.errors import ModelFault
 
 STATUSES: dict[str, ModelFault] = {
     "UNAUTHENTICATED": "auth",

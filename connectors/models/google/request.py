@@ -10,25 +10,21 @@ from __future__ import annotations
 
 import base64
 import re
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from actors.messages.inbound import (
+    Image,
+    ModelRequest,
+    ToolCall,
+    ToolSpec,
+    TranscriptLine,
+)
 from connectors.models.call_memory import CallMemory
 from connectors.models.google.schema import google_schema
+from connectors.models.names import ToolNames
 from connectors.models.openai.request import object_arguments
-from connectors.models.turns import turns
-
-if TYPE_CHECKING:
-    from actors.messages.inbound import (
-        Image,
-        ModelRequest,
-        ToolCall,
-        ToolSpec,
-        TranscriptLine,
-    )
-    from connectors.models.names import ToolNames
-    from connectors.models.turns import Turn
+from connectors.models.turns import Turn, turns
 
 NOTHING = "[nothing]"
 """Stands for a turn without a word."""

@@ -8,18 +8,14 @@ clean end of the body. Parts that are thoughts are skipped: they are not for peo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
+from actors.messages.inbound import ModelAnswer, ModelRequest, Usage
 from connectors.models.answer import Ending, PartialCall, StreamedAnswer, believable
 from connectors.models.google.errors import ErrorBody, said_by
 from connectors.models.google.request import CallSignature, Signatures
-
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelAnswer, ModelRequest, Usage
-    from connectors.models.names import ToolNames
-    from connectors.models.provider_errors import ErrorContext
+from connectors.models.names import ToolNames
+from connectors.models.provider_errors import ErrorContext
 
 # Source: the API's reference of `FinishReason`.
 FILTERED = frozenset(

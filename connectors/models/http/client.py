@@ -26,7 +26,7 @@ from connectors.models.http.account import (
 )
 from connectors.models.http.connections import KeptConnections
 from connectors.models.http.exchange import Exchange, abandon, kind_of, read_beginning
-from connectors.models.http.reading import StreamReading, WholeReading
+from connectors.models.http.reading import Reading, StreamReading, WholeReading
 from connectors.models.http.sse import TooLargeError
 from connectors.models.provider_errors import ErrorContext, read_headers
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from actors.ports import Speak
     from connectors.config.models import HttpModelConfig
     from connectors.models.format import Assembly, Format, Question
-    from connectors.models.http.reading import Reading
 
 
 JSON = "application/json"

@@ -16,7 +16,7 @@ from connectors.models.http.reading import LineFraming
 from connectors.models.names import ToolNames
 from connectors.models.ollama.request import encode_request
 from connectors.models.ollama.stream import Assembly
-from connectors.models.provider_errors import Said
+from connectors.models.provider_errors import ErrorContext, Said
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from actors.messages.inbound import ModelRequest
     from connectors.config.models import OllamaModelConfig
-    from connectors.models.provider_errors import ErrorContext
 
 PATH = "/api/chat"
 

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from connectors.models.answer import Ending, StreamedAnswer, believable
-from connectors.models.provider_errors import Said
+from connectors.models.provider_errors import ErrorContext, Said
 
 if TYPE_CHECKING:
     from actors.messages.inbound import ModelAnswer, ModelRequest
     from connectors.models.names import ToolNames
-    from connectors.models.provider_errors import ErrorContext
 
 
 class Function(msgspec.Struct, frozen=True):

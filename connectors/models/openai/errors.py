@@ -5,14 +5,10 @@ Pure. Reads OpenAI's own shape and those of the many that speak its language.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
+from actors.errors import ModelFault
 from connectors.models.provider_errors import Said
-
-if TYPE_CHECKING:
-    from actors.errors import ModelFault
 
 CODES: dict[str, ModelFault] = {
     # OpenAI

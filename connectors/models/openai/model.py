@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from connectors.config.models import OpenAIResponsesModelConfig
+from connectors.config.models import OpenAIModelConfig, OpenAIResponsesModelConfig
 from connectors.models.format import Question
 from connectors.models.http.client import HttpModel
 from connectors.models.http.reading import SseFraming
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import httpx
 
     from actors.messages.inbound import ModelRequest
-    from connectors.config.models import OpenAIModelConfig
     from connectors.models.provider_errors import ErrorContext, Said
 
 

@@ -19,11 +19,7 @@ from connectors.models.openai.request import data_url, object_arguments
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from actors.messages.inbound import (
-        ModelRequest,
-        ToolSpec,
-        TranscriptLine,
-    )
+    from actors.messages.inbound import ModelRequest, ToolSpec, TranscriptLine
 
 # Source: the API refuses less: "Expected a value >= 16".
 LEAST_TOKENS = 16

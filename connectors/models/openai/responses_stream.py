@@ -8,18 +8,14 @@ and comes encrypted; it is remembered with the call that it led to.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
+from actors.messages.inbound import ModelAnswer, ModelRequest, Usage
 from connectors.models.answer import Ending, PartialCall, StreamedAnswer, believable
+from connectors.models.names import ToolNames
 from connectors.models.openai.errors import ErrorBody, said_by
 from connectors.models.openai.responses_request import SentThought, Thoughts
-
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelAnswer, ModelRequest, Usage
-    from connectors.models.names import ToolNames
-    from connectors.models.provider_errors import ErrorContext
+from connectors.models.provider_errors import ErrorContext
 
 LIMIT, FILTERED = "max_output_tokens", "content_filter"
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
-from actors.errors import ModelBusyError, ModelError, ModelRefusedError
+from actors.errors import ModelBusyError, ModelError, ModelFault, ModelRefusedError
 from actors.messages.inbound import ModelAnswer, Usage
-from connectors.models.program.environment import confinement_of
+from connectors.models.program.environment import CallAids, ProgramPlace, confinement_of
 from connectors.models.program.folders import touch
 from connectors.models.program.output import (
     ProgramOutput,
@@ -25,7 +25,7 @@ from connectors.models.program.output import (
     read_output,
     trouble,
 )
-from connectors.sandbox.plan import SandboxError
+from connectors.sandbox.plan import Finished, SandboxError
 from runtime.errors import KernelError
 from runtime.telemetry.logs import EventLog, Quoted
 
@@ -33,12 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from actors.errors import ModelFault
     from actors.messages.inbound import Image, ModelRequest, TranscriptLine
     from actors.ports import Speak
     from connectors.config.models import CliModelConfig
-    from connectors.models.program.environment import CallAids, ProgramPlace
-    from connectors.sandbox.plan import Finished
 
 
 LOG = EventLog("cli")

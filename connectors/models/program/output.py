@@ -11,15 +11,11 @@ session.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.errors import ModelBusyError, ModelRefusedError
+from actors.errors import ModelBusyError, ModelError, ModelFault, ModelRefusedError
 from actors.messages.inbound import Usage
-
-if TYPE_CHECKING:
-    from actors.errors import ModelError, ModelFault
 
 MAX_SNIPPET = 200
 TURNS_USED_UP = "error_max_turns"

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors.errors import ModelBusyError, ModelRefusedError
-from actors.messages.inbound import ModelAnswer, Usage
+from actors.messages.inbound import ModelAnswer, ModelRequest, Usage
 from connectors.models.scripted.script import load_script
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors.messages.inbound import ModelRequest
     from actors.ports import Speak
     from connectors.config.models import ScriptedModelConfig
     from connectors.models.scripted.script import Failure, Script, ScriptedAnswer

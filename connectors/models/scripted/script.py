@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import re
 import string
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 
@@ -22,11 +24,6 @@ from actors.messages.inbound import ModelRequest, ToolCall, TranscriptLine
 from actors.rules.groups.overheard import without_overheard
 from actors.rules.prompt.untrusted import unframe, without_sender
 from runtime.config import loader as config
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 
 # At the end of a capture also the beginning of one, which what follows could end.
 MARKER = re.compile(r"\[(?=/?[A-Za-z_]+[:\]]|/?[A-Za-z_]*\Z)")

@@ -12,11 +12,10 @@ import fcntl
 import os
 import socket
 import sys
+from collections.abc import Callable
 from functools import partial
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 CLONE_NEWUSER = 0x10000000
 PTRACE_TRACEME = 0

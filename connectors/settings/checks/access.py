@@ -6,25 +6,19 @@ that shut everybody out are warned of, with what to do.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from actors.config.access import AccessConfig
 from actors.rules.text.globs import globs, is_wild
 from actors.rules.text.translations import SOURCE
 from connectors.chat.platforms import platform_of, setting_of
-from connectors.config.checks import check_address, unknown
+from connectors.config.app import AppConfig, ConnectorConfig
+from connectors.config.checks import Way, check_address, unknown
 from connectors.config.embedders import HASHING, OFF, OllamaEmbedderConfig
 from connectors.config.shipped import shipped_settings
 from runtime.config.loader import Complaint, close_to
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from connectors.config.app import AppConfig, ConnectorConfig
-    from connectors.config.checks import Way
-
 
 PATTERNS = ("allowed", "allowed_roles", "denied", "allowed_chats")
 MOST_CHARS = 256

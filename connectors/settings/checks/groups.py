@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
-from actors.config.sessions import OVERRIDES, BufferingConfig
+from actors.config.groups import GroupConfig
+from actors.config.routes import RouteConfig
+from actors.config.sessions import OVERRIDES, BufferingConfig, BusyPolicyConfig
 from actors.messages.busy_policies import POLICY_RULES
-from connectors.config.app import HttpConfig
-from connectors.config.checks import unknown
+from connectors.config.app import AppConfig, HttpConfig
+from connectors.config.checks import Way, unknown
 from runtime.config.loader import Complaint, close_to
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from actors.config.groups import GroupConfig
-    from actors.config.routes import RouteConfig
-    from actors.config.sessions import BusyPolicyConfig
-    from connectors.config.app import AppConfig
-    from connectors.config.checks import Way
-
 
 WILDCARDS = frozenset("*?[")
 

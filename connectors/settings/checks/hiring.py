@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import TYPE_CHECKING
 
 from actors.agents.hired import HiringTerms
 from actors.agents.persona import Persona
 from actors.agents.roster import HiringParts
+from actors.config.agents import AgentConfig
+from actors.ports import Tool
 from actors.rules.prompt.tools import SERVER
 from connectors.chat.platforms import reply_styles
+from connectors.config.app import AppConfig
 from connectors.config.checks import find_zone, unknown
 from runtime.config.loader import Complaint, close_to
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from actors.config.agents import AgentConfig
-    from actors.ports import Tool
-    from connectors.config.app import AppConfig
 
 
 def terms_of(config: AppConfig, tools: Collection[str]) -> HiringTerms:

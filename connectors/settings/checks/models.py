@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from connectors.config.checks import check_address, check_zone, unknown
+from connectors.config.checks import Way, check_address, check_zone, unknown
 from connectors.config.models import (
     KINDS,
     CliModelConfig,
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from actors.config.routes import RoutingConfig
     from actors.models.prices import PriceList
     from connectors.config.app import AppConfig
-    from connectors.config.checks import Way
     from connectors.config.models import ModelConfig
 
 WRITTEN_HERE = frozenset({

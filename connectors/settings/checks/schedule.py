@@ -6,10 +6,12 @@ A heartbeat's checklist is read from the file in its agent's folder.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import trio
 
+from actors.config.agents import AgentConfig
 from actors.errors import ToolError
 from actors.messages.inbound import Address
 from actors.schedule import quiet_hours
@@ -22,17 +24,9 @@ from actors.schedule.recurrence import (
     parse_repeat,
     too_often,
 )
-from connectors.config.app import HttpConfig
-from connectors.config.checks import check_zone, find_zone, unknown
+from connectors.config.app import AppConfig, HttpConfig
+from connectors.config.checks import Way, check_zone, find_zone, unknown
 from runtime.config.loader import Complaint
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from actors.config.agents import AgentConfig
-    from connectors.config.app import AppConfig
-    from connectors.config.checks import Way
 
 
 def check_quiet(app: AppConfig) -> Iterator[Complaint]:

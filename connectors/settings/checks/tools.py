@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from connectors.config.checks import check_address
+from connectors.config.checks import Way, check_address
 from connectors.fetch.addresses import read_allowed
 from connectors.files.blobs import folder_of
 from runtime.config.loader import Complaint
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from connectors.config.app import AppConfig
-    from connectors.config.checks import Way
 
 OF_THE_KERNEL = (Path("/proc"), Path("/sys"), Path("/dev"))
 

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from actors.journal.notices import EventType
 from actors.webhooks.signature import key_of
-from connectors.config.app import HttpConfig
+from connectors.config.app import AppConfig, HttpConfig
 from connectors.config.checks import Way, is_loopback, unknown
+from connectors.config.hooks import HookConfig
+from connectors.config.webhooks import WebhookInConfig, WebhookOutConfig
 from connectors.fetch.messages import FetchRefusedError
 from connectors.fetch.urls import read_url
 from runtime.config.loader import Complaint, close_to
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from connectors.config.app import AppConfig
-    from connectors.config.hooks import HookConfig
-    from connectors.config.webhooks import WebhookInConfig, WebhookOutConfig
-    from runtime.secret import Secret
-
+from runtime.secret import Secret
 
 EVENTS: tuple[EventType, ...] = get_args(EventType)
 HINT = "make one: echo whsec_$(openssl rand -base64 32)"

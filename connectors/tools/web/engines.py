@@ -8,15 +8,12 @@ themselves; https://api-dashboard.search.brave.com/documentation for Brave.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
-from connectors.fetch.messages import FetchError, FetchRequest
-
-if TYPE_CHECKING:
-    from connectors.fetch.messages import Fetch, Fetched
+from connectors.fetch.messages import Fetch, Fetched, FetchError, FetchRequest
 
 BRAVE = "https://api.search.brave.com"
 

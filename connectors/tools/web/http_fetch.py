@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import trio
 
-from actors.messages.inbound import ToolResult, ToolSpec
-from connectors.fetch.messages import FetchError, FetchRequest
+from actors.messages.inbound import ToolContext, ToolResult, ToolSpec
+from connectors.fetch.messages import Fetch, Fetched, FetchError, FetchRequest
 from connectors.tools.arguments import ArgumentsTool, schema_of
 from connectors.tools.web.readable import Page, one_line, read_page
 
 if TYPE_CHECKING:
-    from actors.messages.inbound import ToolContext
-    from connectors.fetch.messages import Fetch, Fetched
     from connectors.tools.registry import ToolParts
 
 MAX_PAGE = 1_000_000

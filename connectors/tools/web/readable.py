@@ -8,15 +8,12 @@ main one, only that is given, unless hardly anything is left then.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 from urllib.parse import urljoin
 
 import msgspec
 
 from connectors.tools.web.html_tokens import EndTag, Start, TextToken, Token, tokens
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 NEVER = frozenset(
     {"script", "style", "noscript", "template", "svg", "math", "iframe", "object"}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from actors.messages.inbound import ToolResult, ToolSpec
+from actors.messages.inbound import ToolContext, ToolResult, ToolSpec
 from connectors.tools.arguments import ArgumentsTool, schema_of
 from connectors.tools.web.engines import (
     BRAVE,
@@ -20,7 +20,6 @@ from connectors.tools.web.readable import one_line, read_page
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors.messages.inbound import ToolContext
     from connectors.config.tools import WebSearchConfig
     from connectors.fetch.messages import Fetch
     from connectors.tools.registry import ToolParts

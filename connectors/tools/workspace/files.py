@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import msgspec
 import trio
 
-from actors.messages.inbound import ToolResult, ToolSpec
+from actors.messages.inbound import ToolContext, ToolResult, ToolSpec
 from connectors.fetch.media_types import media_type
 from connectors.tools.arguments import ArgumentsTool, schema_of
 from connectors.tools.workspace.paths import MAX_PATH, WorkspaceError, read_path, shown
@@ -22,7 +22,6 @@ from connectors.tools.workspace.workspace import Entry, Workspace
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors.messages.inbound import ToolContext
     from connectors.config.tools import WorkspaceConfig
     from connectors.tools.registry import ToolParts
 

@@ -21,22 +21,19 @@ import trio
 
 from actors.errors import ToolError
 from actors.journal.attachments import kind_of, size_of
-from actors.messages.inbound import SentFile, ToolResult, ToolSpec
+from actors.messages.inbound import Image, SentFile, ToolContext, ToolResult, ToolSpec
 from actors.rules.prompt.transcript import SEND_FILE
 from connectors.fetch.media_types import media_type
-from connectors.files.blobs import BlobError, BlobFolder, folder_of
+from connectors.files.blobs import BlobError, BlobFolder, Kept, folder_of
 from connectors.tools.arguments import ArgumentsTool, schema_of
-from connectors.tools.workspace.files import FilePath, file_names
+from connectors.tools.workspace.files import Desks, FilePath, file_names
 from connectors.tools.workspace.paths import WorkspaceError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from actors.messages.inbound import Image, ToolContext
-    from connectors.files.blobs import Kept
     from connectors.tools.registry import ToolParts
-    from connectors.tools.workspace.files import Desks
     from connectors.tools.workspace.workspace import Mark, Workspace
 
 

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from connectors.web.eliza.errors import refuse
 from connectors.web.eliza.keys import Keys, RateLimit
-from connectors.web.eliza.messages import eliza_history
+from connectors.web.eliza.messages import ElizaMessage, TellChannel, eliza_history
 from connectors.web.eliza.metrics import ElizaCounters, ElizaMetrics, MeasuredApp
 from connectors.web.eliza.request import WINDOW, ElizaContext, ElizaRoutes, cors
 from connectors.web.eliza.routes.agents import AgentRoutes, RunRoutes
@@ -38,11 +38,7 @@ from connectors.web.eliza.services.memories import MemoryEditor, MemoryReader
 from connectors.web.eliza.services.messages import ChannelMessages, NewMessage
 from connectors.web.eliza.services.runs import RunReader
 from connectors.web.eliza.services.sessions import ElizaSessions
-from connectors.web.eliza.services.uploads import (
-    UploadFolder,
-    linked_files,
-    links_of,
-)
+from connectors.web.eliza.services.uploads import UploadFolder, linked_files, links_of
 from connectors.web.eliza.socketio.logs import LogRing
 from connectors.web.eliza.socketio.server import LONGEST_FRAME
 from connectors.web.eliza.waiting import AnswerWaiter
@@ -60,7 +56,6 @@ if TYPE_CHECKING:
     from actors.messages.inbound import Attachment
     from actors.transport import Earlier, RefusedAttempt
     from connectors.chat.platforms import TransportParts
-    from connectors.web.eliza.messages import ElizaMessage, TellChannel
     from connectors.web.eliza.platform import WebConfig
 
 

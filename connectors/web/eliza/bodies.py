@@ -7,8 +7,9 @@ client (`channelId`). Missing fields have defaults where possible.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, cast, get_args
+from typing import Annotated, Literal, TypeVar, cast, get_args
 
 import msgspec
 from msgspec import Meta, Struct
@@ -16,11 +17,7 @@ from msgspec import Meta, Struct
 from connectors.web.eliza.errors import wrong
 from connectors.web.eliza.ids import ZERO, Uuid
 from connectors.web.eliza.messages import ChannelType, Json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from connectors.web.errors import ApiError
+from connectors.web.errors import ApiError
 
 T = TypeVar("T")
 

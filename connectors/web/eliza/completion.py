@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Literal
 from actors.delegation.owed import Owed
 from actors.messages.state import outcome_of
 from actors.rules.text.limits import RecentMap
-from connectors.web.eliza.messages import ChannelEvent
+from connectors.web.eliza.messages import ChannelEvent, ElizaChannel, Json
 
 if TYPE_CHECKING:
     from actors.messages.deliveries import Delivery
-    from connectors.web.eliza.messages import ElizaChannel, Json
 
 Status = Literal["completed", "failed", "cancelled"]
 

@@ -16,17 +16,15 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 from urllib.parse import quote
 from uuid import UUID
 
 from msgspec import Meta
 
 from runtime.ids import ALPHABET
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 UUID_TEXT = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 SHAPE = re.compile(UUID_TEXT)

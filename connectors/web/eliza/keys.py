@@ -15,14 +15,13 @@ import msgspec
 
 from actors.rules.text.globs import Globs, globs
 from connectors.web.eliza.errors import forbidden
-from connectors.web.eliza.platform import Scope
+from connectors.web.eliza.platform import Scope, WebConfig
 from connectors.web.errors import ApiError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from connectors.web.eliza.messages import ElizaChannel
-    from connectors.web.eliza.platform import WebConfig
     from runtime.secret import Secret
 
 

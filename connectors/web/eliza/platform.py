@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
@@ -12,18 +13,11 @@ from actors.config.access import AccessConfig
 from actors.config.values import Count, Name, Seconds
 from actors.rules.prompt.texts import MEDIA_MARKS, ReplyStyle
 from connectors.chat.platforms import Platform
-from connectors.config.app import ConnectorConfig
-from connectors.config.checks import check_open_door, check_proxies
+from connectors.config.app import AppConfig, ConnectorConfig
+from connectors.config.checks import Way, check_open_door, check_proxies
 from runtime.config.loader import Complaint
 from runtime.config.shape import WrittenPath
 from runtime.secret import Secret
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from connectors.config.app import AppConfig
-    from connectors.config.checks import Way
-
 
 Scope = Literal["read", "write", "manage", "act", "operate"]
 """What a key may do: see channels, what was said, what of it is remembered and what it

@@ -7,7 +7,7 @@ kernel's side by its `ask` and `look`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, cast
 
@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from connectors.web.eliza.bodies import read_body_as
 from connectors.web.eliza.errors import refuse, wrong
-from connectors.web.eliza.ids import is_uuid, to_uuid
+from connectors.web.eliza.ids import AgentIds, is_uuid, to_uuid
 from connectors.web.eliza.keys import NOBODY, Keys, not_let_in, offered_key
 from connectors.web.eliza.services.uploads import KINDS
 from connectors.web.errors import ApiError
@@ -28,9 +28,6 @@ from connectors.web.request import RequestContext, check_access, client_host
 from runtime.store.text import why_no_json
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from connectors.web.eliza.ids import AgentIds
     from connectors.web.eliza.keys import ApiCaller, RateLimit, RateWindow
     from connectors.web.eliza.messages import Json
     from connectors.web.eliza.platform import Scope

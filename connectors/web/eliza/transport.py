@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
-from actors.messages.deliveries import Abilities
+from actors.messages.deliveries import Abilities, Delivery, Draft
 from connectors.asyncio_bridge.crossing import (
     BridgeBusyError,
     BridgeClosedError,
@@ -24,8 +24,8 @@ from connectors.asyncio_bridge.crossing import (
 from connectors.chat.server_transport import ServerTransport
 from connectors.files.blobs import bytes_of
 from connectors.web.eliza.app import ElizaServices, make_api
-from connectors.web.eliza.messages import attachment_of, linked
-from connectors.web.eliza.platform import PLATFORM
+from connectors.web.eliza.messages import ChannelEvent, Json, attachment_of, linked
+from connectors.web.eliza.platform import PLATFORM, WebConfig
 from connectors.web.eliza.services.uploads import HERE, FullError, name_of
 from connectors.web.eliza.socketio.server import SocketRequests, SocketServer
 from connectors.web.history import tidy_for_ever
@@ -39,11 +39,8 @@ if TYPE_CHECKING:
 
     from starlette.routing import BaseRoute
 
-    from actors.messages.deliveries import Delivery, Draft
     from actors.transport import Ingress
     from connectors.chat.platforms import TransportParts
-    from connectors.web.eliza.messages import ChannelEvent, Json
-    from connectors.web.eliza.platform import WebConfig
 
 
 LOG = EventLog("web")

@@ -12,10 +12,10 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextma
 from typing import TYPE_CHECKING
 
 import msgspec
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from connectors.web.eliza.errors import fields_of
-from connectors.web.eliza.messages import content_fields, message_shown
+from connectors.web.eliza.messages import Json, content_fields, message_shown
 from connectors.web.eliza.request import both
 from connectors.web.errors import ApiError
 from connectors.web.exchange import (
@@ -29,10 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
 
     from starlette.requests import Request
-    from starlette.responses import Response
 
     from actors.transport import Earlier
-    from connectors.web.eliza.messages import Json
     from connectors.web.eliza.services.messages import NewMessage, PostOutcome
     from runtime.ids import IdSource
 

@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from actors.messages.inbound import Address, Inbound
+from actors.messages.inbound import Usage as Tokens
 from connectors.web.errors import (
     ApiError,
     error_body,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
-    from actors.messages.inbound import Usage as Tokens
     from actors.transport import Earlier
     from runtime.ids import IdSource
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 from actors.rules.prompt.texts import ReplyStyle
 from connectors.chat.platforms import Platform
-from connectors.config.app import HttpConfig
+from connectors.config.app import AppConfig, HttpConfig
 from connectors.config.checks import check_open_door
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from connectors.config.app import AppConfig
-    from runtime.config.loader import Complaint
+from runtime.config.loader import Complaint
 
 
 def check(mine: Mapping[str, HttpConfig], _app: AppConfig) -> Iterator[Complaint]:

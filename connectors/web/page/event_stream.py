@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING
 from starlette.responses import Response
 
 from connectors.web.errors import ApiError, log_refusal
-from connectors.web.page.request import refusal
+from connectors.web.page.request import PageContext, PageVisit, refusal
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from connectors.web.page.metrics import PageMetrics
-    from connectors.web.page.request import PageContext, PageVisit
 
 LINE_END = re.compile(r"\r\n|\n|\r")
 """Line ends of the format; other line separators of Unicode are none."""

@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Iterable
+from typing import TypeVar
 
 import msgspec
 
 from actors.people.rows import part_of
-from runtime.store.rows import Entry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from runtime.store.rows import StoredEntry
+from runtime.store.rows import Entry, StoredEntry
 
 LINK = "page_login"
 SESSION = "page_session"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
-from starlette.responses import RedirectResponse
+from starlette.responses import RedirectResponse, Response
 
 from connectors.web.errors import ApiError
 from connectors.web.page.guard import cookie
@@ -27,19 +27,17 @@ from connectors.web.page.login_rows import (
     surplus,
 )
 from runtime.errors import SequenceConflictError
-from runtime.store.rows import Commit
+from runtime.store.rows import Commit, Entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from starlette.responses import Response
     from starlette.routing import BaseRoute
 
     from connectors.web.page.platform import PageConfig
     from connectors.web.page.request import PageRoutes, PageVisit
     from runtime.clock import Clock
     from runtime.store.port import Store
-    from runtime.store.rows import Entry
 
 
 PAGE = 1000

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator, Mapping
+from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
@@ -12,15 +13,9 @@ from actors.config.values import Count, Name, Seconds
 from actors.rules.prompt.texts import MEDIA_MARKS, ReplyStyle
 from actors.rules.text.globs import is_wild
 from connectors.chat.platforms import Platform
-from connectors.config.app import ConnectorConfig
-from connectors.config.checks import check_proxies, is_loopback, unknown
+from connectors.config.app import AppConfig, ConnectorConfig
+from connectors.config.checks import Way, check_proxies, is_loopback, unknown
 from runtime.config.loader import Complaint
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from connectors.config.app import AppConfig
-    from connectors.config.checks import Way
 
 
 class PageRoomConfig(Struct, frozen=True, forbid_unknown_fields=True):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import importlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -28,13 +28,10 @@ from actors.schedule.recurrence import repeat_shown
 from actors.transport import RefusedAttempt
 from connectors.web.errors import ApiError, log_refusal
 from connectors.web.page.guard import cookie_value, is_our_page
-from connectors.web.page.login_rows import csrf_of
+from connectors.web.page.login_rows import BrowserSession, csrf_of
 from connectors.web.request import RequestContext, client_host, read_body
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from connectors.web.page.login_rows import BrowserSession
     from connectors.web.page.logins import Logins, Tries
     from connectors.web.page.metrics import PageMetrics
     from connectors.web.page.platform import PageConfig

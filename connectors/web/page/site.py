@@ -17,12 +17,12 @@ from actors.transport import RefusedAttempt
 from connectors.web.errors import ApiError
 from connectors.web.operations import probe_routes
 from connectors.web.page.chat.files import FileRoutes
-from connectors.web.page.chat.messages import message_values
+from connectors.web.page.chat.messages import PageMessage, message_values
 from connectors.web.page.chat.routes import ChatRoutes
 from connectors.web.page.event_stream import EventStreams
 from connectors.web.page.guard import Shield
 from connectors.web.page.logins import LoginRoutes
-from connectors.web.page.request import PageRoutes, PageVisit, refusal
+from connectors.web.page.request import PageContext, PageRoutes, PageVisit, refusal
 from connectors.web.page.views.routes import ViewRoutes
 from connectors.web.server import make_app
 
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from connectors.chat.platforms import TransportParts
     from connectors.web.page.chat.hub import ChatParts
-    from connectors.web.page.chat.messages import PageMessage
-    from connectors.web.page.request import PageContext
     from connectors.web.page.views.base import View
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from functools import partial
 from secrets import token_bytes
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 import trio
 
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
-from actors.messages.deliveries import Abilities
+from actors.messages.deliveries import Abilities, Delivery, Edit, Reaction, Typing
 from connectors.asyncio_bridge.crossing import BridgeError
 from connectors.chat.server_transport import ServerTransport
 from connectors.files.blobs import bytes_of
@@ -27,10 +27,10 @@ from connectors.web.operations import requests_counter
 from connectors.web.page.chat.chats import all_chats, find_chat
 from connectors.web.page.chat.hub import ChatParts, TabHub
 from connectors.web.page.chat.messages import page_history
-from connectors.web.page.chat.service import PageChats
+from connectors.web.page.chat.service import MessageChanged, PageChats, WritingChanged
 from connectors.web.page.logins import Logins, Tries
 from connectors.web.page.metrics import PageCounters, PageMetrics
-from connectors.web.page.platform import PLATFORM
+from connectors.web.page.platform import PLATFORM, PageConfig
 from connectors.web.page.request import FOLDER, PageContext, PageRenderer
 from connectors.web.page.views import all_views
 from connectors.web.server import HttpSettings, open_socket, serve
@@ -39,16 +39,12 @@ from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Awaitable, Generator
     from pathlib import Path
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from actors.messages.deliveries import Delivery, Edit, Reaction, Typing
     from actors.transport import Ingress
     from connectors.chat.platforms import TransportParts
-    from connectors.web.page.chat.service import MessageChanged, WritingChanged
-    from connectors.web.page.platform import PageConfig
     from connectors.web.page.views.base import View
 
 

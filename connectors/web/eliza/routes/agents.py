@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, cast, get_args
 from connectors.web.eliza.bodies import read_time
 from connectors.web.eliza.errors import wrong
 from connectors.web.eliza.ids import is_uuid
-from connectors.web.eliza.messages import iso
-from connectors.web.eliza.request import gone, ok
+from connectors.web.eliza.messages import Json, iso
+from connectors.web.eliza.request import ElizaCall, ElizaRoutes, gone, ok
 from connectors.web.eliza.services.agents import IGNORED_FIELDS, character_in, wish_of
 from connectors.web.eliza.services.runs import (
     STATUSES,
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from connectors.web.eliza.app import ElizaServices
-    from connectors.web.eliza.messages import Json
-    from connectors.web.eliza.request import ElizaCall, ElizaRoutes
     from connectors.web.eliza.services.agents import AgentRecord
 
 

@@ -19,8 +19,8 @@ from actors.errors import ModelBusyError, ModelRefusedError
 from connectors.web.eliza.bodies import SpeechBody
 from connectors.web.eliza.errors import missing, wrong
 from connectors.web.eliza.ids import ZERO, is_uuid
-from connectors.web.eliza.messages import ElizaMessage
-from connectors.web.eliza.request import is_form, ok, read_file
+from connectors.web.eliza.messages import ElizaChannel, ElizaMessage, Json
+from connectors.web.eliza.request import ElizaCall, ElizaRoutes, is_form, ok, read_file
 from connectors.web.errors import ApiError
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from connectors.web.context import Backstage
     from connectors.web.eliza.app import ElizaServices
     from connectors.web.eliza.keys import ApiCaller
-    from connectors.web.eliza.messages import ElizaChannel, Json
-    from connectors.web.eliza.request import ElizaCall, ElizaRoutes
     from connectors.web.eliza.services.messages import PostOutcome
 
 

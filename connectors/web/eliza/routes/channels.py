@@ -21,7 +21,7 @@ from connectors.web.eliza.messages import (
     channel_shown,
     server_shown,
 )
-from connectors.web.eliza.request import gone, ok
+from connectors.web.eliza.request import ElizaCall, ElizaRoutes, gone, ok
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from connectors.web.eliza.app import ElizaServices
     from connectors.web.eliza.keys import ApiCaller
     from connectors.web.eliza.messages import ElizaMessage, Json
-    from connectors.web.eliza.request import ElizaCall, ElizaRoutes
 
 
 API = "/api/messaging"

@@ -26,8 +26,8 @@ from connectors.web.eliza.bodies import (
 )
 from connectors.web.eliza.errors import missing, wrong
 from connectors.web.eliza.ids import ZERO, is_uuid, own_id
-from connectors.web.eliza.messages import ElizaChannel, ElizaServer
-from connectors.web.eliza.request import both, gone, ok
+from connectors.web.eliza.messages import ElizaChannel, ElizaServer, Json
+from connectors.web.eliza.request import ElizaCall, ElizaRoutes, both, gone, ok
 from connectors.web.eliza.services.memories import (
     SAID,
     TABLES,
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
     from connectors.web.eliza.app import ElizaServices
     from connectors.web.eliza.keys import ApiCaller
-    from connectors.web.eliza.messages import Json
-    from connectors.web.eliza.request import ElizaCall, ElizaRoutes
     from connectors.web.eliza.services.channels import Channels
     from runtime.store.facts import StoredFact
 

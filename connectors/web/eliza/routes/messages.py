@@ -30,7 +30,7 @@ from connectors.web.eliza.messages import (
     ElizaMessage,
     message_shown,
 )
-from connectors.web.eliza.request import both, gone, ok, raw
+from connectors.web.eliza.request import ElizaCall, ElizaRoutes, both, gone, ok, raw
 from connectors.web.eliza.routes.channels import API, CHANNEL_PATHS
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from connectors.web.eliza.app import ElizaServices
     from connectors.web.eliza.keys import ApiCaller
     from connectors.web.eliza.messages import Json
-    from connectors.web.eliza.request import ElizaCall, ElizaRoutes
     from connectors.web.eliza.services.messages import PostOutcome
 
 

@@ -18,8 +18,8 @@ from connectors.web.eliza.bodies import (
     read_body_as,
     read_time,
 )
-from connectors.web.eliza.messages import iso
-from connectors.web.eliza.request import both, ok, raw
+from connectors.web.eliza.messages import Json, iso
+from connectors.web.eliza.request import ElizaCall, ElizaRoutes, both, ok, raw
 from connectors.web.eliza.socketio.logs import LEVELS, LogFilter, level_of
 from connectors.web.errors import ApiError
 from runtime import __version__
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from connectors.web.eliza.app import ElizaServices
-    from connectors.web.eliza.messages import Json
-    from connectors.web.eliza.request import ElizaCall, ElizaRoutes
 
 
 class ProgramRoutes:

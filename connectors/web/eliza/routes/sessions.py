@@ -10,8 +10,8 @@ from msgspec import Meta
 
 from connectors.web.eliza.bodies import Wait, read_time
 from connectors.web.eliza.errors import wrong
-from connectors.web.eliza.messages import AGENT_SOURCE, ElizaMessage, iso
-from connectors.web.eliza.request import both, raw
+from connectors.web.eliza.messages import AGENT_SOURCE, ElizaMessage, Json, iso
+from connectors.web.eliza.request import ElizaCall, ElizaRoutes, both, raw
 from connectors.web.eliza.routes.channels import API
 from connectors.web.eliza.routes.messages import SayingRoutes
 from connectors.web.eliza.services.jobs import (
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from connectors.web.eliza.app import ElizaServices
-    from connectors.web.eliza.messages import Json
-    from connectors.web.eliza.request import ElizaCall, ElizaRoutes
 
 
 SESSIONS = f"{API}/sessions"

@@ -5,21 +5,19 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from starlette.responses import FileResponse
+from starlette.responses import FileResponse, Response
 
 from connectors.web.eliza.errors import full, missing
-from connectors.web.eliza.request import ok, read_file
+from connectors.web.eliza.request import ElizaCall, ElizaRoutes, ok, read_file
 from connectors.web.eliza.routes.channels import API
 from connectors.web.eliza.services.uploads import HERE, OTHER, TYPES, FullError
 from connectors.web.errors import ApiError
 
 if TYPE_CHECKING:
-    from starlette.responses import Response
     from starlette.routing import BaseRoute
 
     from connectors.web.eliza.app import ElizaServices
     from connectors.web.eliza.messages import Json
-    from connectors.web.eliza.request import ElizaCall, ElizaRoutes
 
 SAFE = {
     # Why: a stranger's file must not run as a page of this server.

@@ -19,27 +19,24 @@ from msgspec import structs
 
 from actors import names
 from actors.agents import rows as staff_rows
-from actors.agents.hired import shown_of
+from actors.agents.hired import HiredAgent, shown_of
 from actors.agents.hiring import Requester
 from actors.agents.messages import Conduct, ReadStaff
 from actors.agents.rows import AGENT, AT_REST, Conducted, StaffChange
-from actors.rules.markers.actions import AgentFields, CreateAgent, UpdateAgent
+from actors.rules.markers.actions import AgentFields, CreateAgent, Staffing, UpdateAgent
 from connectors.web.eliza.errors import missing, wrong
 from connectors.web.eliza.ids import to_uuid
 from connectors.web.errors import ApiError
 from runtime.errors import SequenceConflictError
-from runtime.store.rows import Commit
+from runtime.store.rows import Commit, Entry
 
 if TYPE_CHECKING:
-    from actors.agents.hired import HiredAgent
     from actors.agents.rows import Outcome, StaffRows
-    from actors.rules.markers.actions import Staffing
     from connectors.web.context import Backstage
     from connectors.web.eliza.keys import ApiCaller
     from connectors.web.eliza.messages import Json
     from connectors.web.history import ConnectorStore
     from runtime.actor.ref import ActorRef
-    from runtime.store.rows import Entry
 
 
 PROMPT_PARTS = {

@@ -14,15 +14,13 @@ from msgspec import Meta, structs
 
 from connectors.web.eliza.errors import full, missing
 from connectors.web.eliza.ids import ZERO, Uuid
-from connectors.web.eliza.messages import ElizaChannel, ElizaMessage
-from connectors.web.eliza.services.messages import NewMessage
+from connectors.web.eliza.messages import ElizaChannel, ElizaMessage, Json
+from connectors.web.eliza.services.messages import ChannelMessages, NewMessage
 from connectors.web.eliza.services.table import StoredTable
 
 if TYPE_CHECKING:
     from connectors.web.eliza.keys import ApiCaller
-    from connectors.web.eliza.messages import Json
     from connectors.web.eliza.services.channels import Channels
-    from connectors.web.eliza.services.messages import ChannelMessages
     from connectors.web.history import ConnectorStore
 
 Status = Literal["pending", "processing", "completed", "failed", "timeout"]

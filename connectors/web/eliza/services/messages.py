@@ -26,12 +26,17 @@ from connectors.web.eliza.completion import (
     enable_input_event,
     status_of,
 )
-from connectors.web.eliza.ids import ZERO, to_uuid
+from connectors.web.eliza.ids import ZERO, AgentIds, to_uuid
 from connectors.web.eliza.messages import (
     AGENT_SOURCE,
     DIRECT,
     ChannelEvent,
+    ElizaChannel,
+    ElizaHistory,
     ElizaMessage,
+    ElizaServer,
+    Json,
+    TellChannel,
     broadcast_of,
     content_fields,
 )
@@ -43,15 +48,7 @@ if TYPE_CHECKING:
     from actors.messages.deliveries import Delivery
     from actors.transport import Earlier, Ingress
     from connectors.web.eliza.completion import AwaitedAnswers, Status
-    from connectors.web.eliza.ids import AgentIds
     from connectors.web.eliza.keys import ApiCaller
-    from connectors.web.eliza.messages import (
-        ElizaChannel,
-        ElizaHistory,
-        ElizaServer,
-        Json,
-        TellChannel,
-    )
     from connectors.web.eliza.services.channels import Channels
 
 

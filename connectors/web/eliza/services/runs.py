@@ -20,26 +20,24 @@ from msgspec import structs
 from actors.journal import records
 from actors.journal.records import UsageRecord
 from actors.messages.deliveries import Delivery
-from actors.messages.inbound import Inbound
+from actors.messages.inbound import Inbound, ToolCall
 from actors.messages.keys import session_key
 from actors.messages.state import outcome_of
 from actors.turn.machine import ModelReplied, ToolReturned
 from actors.turn.steps import ROUND, TOOL
 from connectors.web.eliza.errors import missing
 from connectors.web.eliza.ids import as_ulid, as_uuid, own_id, to_uuid
-from runtime.store.rows import StoredMessage
+from runtime.store.rows import Answered, StoredEvent, StoredMessage, StoredRecord
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from actors.messages.inbound import ToolCall
     from connectors.web.context import Backstage
     from connectors.web.eliza.keys import ApiCaller
     from connectors.web.eliza.messages import ElizaChannel, Json
     from connectors.web.eliza.services.channels import Channels
     from connectors.web.eliza.services.memories import MemoryReader
     from connectors.web.history import ConnectorStore
-    from runtime.store.rows import Answered, StoredEvent, StoredRecord
 
 
 RunStatus = Literal["started", "completed", "timeout", "error"]

@@ -15,13 +15,12 @@ from msgspec import Meta, Struct, structs
 
 from connectors.web.eliza.errors import full, missing
 from connectors.web.eliza.ids import ZERO, Uuid
-from connectors.web.eliza.messages import ElizaChannel, iso
+from connectors.web.eliza.messages import ElizaChannel, Json, iso
 from connectors.web.eliza.services.table import StoredTable
 from connectors.web.errors import ApiError
 
 if TYPE_CHECKING:
     from connectors.web.eliza.keys import ApiCaller
-    from connectors.web.eliza.messages import Json
     from connectors.web.eliza.services.channels import Channels
     from connectors.web.history import ConnectorStore
 

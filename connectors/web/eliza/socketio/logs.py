@@ -20,14 +20,13 @@ from msgspec import Meta, structs
 
 from connectors.web.eliza.errors import full, wrong
 from connectors.web.eliza.ids import to_uuid
-from runtime.telemetry.logs import LineFormatter
+from runtime.telemetry.logs import LineFormatter, Value
 from runtime.telemetry.redaction import Redactor, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from connectors.web.eliza.messages import Json
-    from runtime.telemetry.logs import Value
 
 
 MOST_KEPT = 1_000

@@ -11,11 +11,11 @@ import re
 from typing import TYPE_CHECKING
 
 import msgspec
-from starlette.responses import FileResponse
+from starlette.responses import FileResponse, Response
 
 from actors.errors import DeliveryRefusedError
 from actors.journal.attachments import SHOWN, size_of
-from connectors.files.blobs import bytes_of
+from connectors.files.blobs import BlobFolder, bytes_of
 from connectors.web.errors import ApiError
 from connectors.web.page.chat.chats import find_chat, may_read
 from connectors.web.page.guard import FILE_POLICY
@@ -23,11 +23,9 @@ from connectors.web.page.guard import FILE_POLICY
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from starlette.responses import Response
     from starlette.routing import BaseRoute
 
     from actors.messages.inbound import SentFile
-    from connectors.files.blobs import BlobFolder
     from connectors.web.page.chat.hub import ChatParts
     from connectors.web.page.chat.messages import PageMessage
     from connectors.web.page.request import PageRoutes, PageVisit

@@ -8,19 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from connectors.web.page.chat.service import MessageChanged, WritingChanged
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from connectors.files.blobs import BlobFolder
-    from connectors.web.page.chat.messages import PageMessage
-    from connectors.web.page.chat.service import PageChats
-
+from connectors.files.blobs import BlobFolder
+from connectors.web.page.chat.messages import PageMessage
+from connectors.web.page.chat.service import MessageChanged, PageChats, WritingChanged
 
 T = TypeVar("T")
 

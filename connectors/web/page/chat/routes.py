@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import secrets
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute
 
 from connectors.web.errors import ApiError
-from connectors.web.page.chat.chats import ROOM, chats_for, find_chat, may_read
-from connectors.web.page.chat.hub import MessageUpdate, Tab
+from connectors.web.page.chat.chats import (
+    ROOM,
+    PageChat,
+    chats_for,
+    find_chat,
+    may_read,
+)
+from connectors.web.page.chat.hub import ChatParts, MessageUpdate, Tab
 from connectors.web.page.chat.messages import message_values
-from connectors.web.page.event_stream import EventResponse
+from connectors.web.page.event_stream import EventResponse, EventStream, EventStreams
 from connectors.web.page.login_rows import new_token
-from connectors.web.page.request import JSON
-
-if TYPE_CHECKING:
-    from starlette.routing import BaseRoute
-
-    from connectors.web.page.chat.chats import PageChat
-    from connectors.web.page.chat.hub import ChatParts
-    from connectors.web.page.event_stream import EventStream, EventStreams
-    from connectors.web.page.request import PageRoutes, PageVisit
+from connectors.web.page.request import JSON, PageRoutes, PageVisit
 
 SHOWN = 50
 """Messages on one page; older ones are a link away."""

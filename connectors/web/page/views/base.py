@@ -62,13 +62,12 @@ import trio
 from actors.journal.records import Deed, as_commit
 from connectors.admin.display import make_safe
 from connectors.admin.overview import GrowthRate
-from connectors.admin.settings import Way
+from connectors.admin.settings import Origins, Way
 from runtime.errors import KernelError, StoreError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from actors.services import Services
-    from connectors.admin.settings import Origins
     from connectors.config.app import AppConfig
     from runtime.store.database import Database, RepairResult
     from runtime.system import ActorSystem

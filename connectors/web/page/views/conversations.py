@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from connectors.admin.conversations import read_conversations, read_story
 from connectors.admin.display import moment
 from connectors.web.page.views.base import View, number_of, read_view
-from runtime.store.database import FIRST
+from runtime.store.database import FIRST, Mark
 
 if TYPE_CHECKING:
     from connectors.web.page.views.base import Look, ViewRequest, ViewValues
-    from runtime.store.database import Mark
 
 MOST_LISTED = 50
 MOST_EVENTS = 100

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors import names
-from connectors.admin.overview import ACCEPTED, read_waiting, sum_figures
+from connectors.admin.overview import ACCEPTED, WaitingCounts, read_waiting, sum_figures
 from connectors.web.page.views.base import View, read_view
 from runtime.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from connectors.admin.overview import WaitingCounts
     from connectors.web.page.views.base import Look, ViewRequest, ViewValues
     from runtime.actor.statistics import ActorStatistics
 

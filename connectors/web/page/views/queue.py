@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from connectors.admin.job import STATES
+from connectors.admin.job import STATES, QueueJob
 from connectors.admin.overview import read_waiting
 from connectors.admin.queue import (
     USUAL,
@@ -19,7 +19,6 @@ from connectors.admin.queue import (
 from connectors.web.page.views.base import View, change_by_hand, number_of, read_view
 
 if TYPE_CHECKING:
-    from connectors.admin.job import QueueJob
     from connectors.web.page.views.base import Look, ViewRequest, ViewValues
     from runtime.store.database import Database, RepairResult
 

@@ -7,21 +7,18 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import trio
-from starlette.responses import RedirectResponse
+from starlette.responses import RedirectResponse, Response
 
 from connectors.web.errors import ApiError
-from connectors.web.page.event_stream import EventResponse
-from connectors.web.page.request import ActionResult
+from connectors.web.page.event_stream import EventResponse, EventStream, EventStreams
+from connectors.web.page.request import ActionResult, PageRoutes, PageVisit
 from connectors.web.page.views.base import LONGEST, Refusal, ViewRequest
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from starlette.responses import Response
     from starlette.routing import BaseRoute
 
-    from connectors.web.page.event_stream import EventStream, EventStreams
-    from connectors.web.page.request import PageRoutes, PageVisit
     from connectors.web.page.views.base import Act, View, ViewSources, ViewValues
 
 T = TypeVar("T")

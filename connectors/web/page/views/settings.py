@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 from connectors.admin.applied_settings import read_applied
 from connectors.admin.display import moment
-from connectors.admin.settings import header, setting_rows
+from connectors.admin.settings import Setting, header, setting_rows
 from connectors.web.page.views.base import View, read_view
 from runtime.config.messages import dotted
 
 if TYPE_CHECKING:
-    from connectors.admin.settings import Setting
     from connectors.web.page.views.base import Look, ViewRequest, ViewValues
 
 DEFAULT_ONLY = "default"
