@@ -39,7 +39,10 @@ LIMIT = 120.0
 FILES_AT_ONCE = 12
 """Test files that are measured in one process."""
 
-MOST_FILES = 6
+FOR_MISTAKES = 0.4
+"""Part of the time that is kept for the mistakes, where it is short."""
+
+MOST_FILES = 5
 """Test files for each mistake that are measured where time is short."""
 
 
@@ -117,8 +120,7 @@ class Sampler:
         self._nearest.read()
 
     def _note(self, files: Sequence[str]) -> None:
-        # Half of the time is for the mistakes.
-        left = self._until - self._wanted.within / 2 - time.monotonic()
+        left = self._until - FOR_MISTAKES * self._wanted.within - time.monotonic()
         if left > 0:
             at = self._copies.get()
             measure(at, self._nearest.folder, files, min(left, LONGEST))

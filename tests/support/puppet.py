@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from runtime.system import ActorSystem
 
 
+FOR_EVER = 1e9
+"""Seconds of virtual time in which whatever ends has ended."""
+
+
 class Puppet(Actor):
     """Calls a message that can be called, with itself; keeps any other.
 
@@ -98,10 +102,14 @@ def wait(seconds: float, word: str = "waited") -> Callable[[Puppet], Any]:
 async def virtual(
     clock: trio.testing.MockClock, reports: Reports | None = None
 ) -> AsyncGenerator[ActorSystem]:
-    """Open a system whose time jumps, so that an hour takes no time."""
+    """Open a system whose time jumps, so that an hour takes no time.
+
+    A test in which everybody waits for ever fails at once, instead of hanging.
+    """
     assert clock.autojump_threshold == 0
-    async with open_test_system(reports) as system:
-        yield system
+    with trio.fail_after(FOR_EVER):
+        async with open_test_system(reports) as system:
+            yield system
 
 
 async def supervise(

@@ -53,10 +53,11 @@ from actors.tree import Company, tree
 from runtime.ids import IdSource
 from runtime.store.in_memory import MemoryStore
 from runtime.telemetry.metrics import Metrics
-from runtime.testing import Reports, open_test_system
+from runtime.testing import Reports
 from tests.fakes.actors.noting import Noting
 from tests.fakes.chat.transport import FakeTransport
 from tests.fakes.company.hooked import Hooks
+from tests.support.puppet import virtual
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -383,8 +384,7 @@ async def open_company(
     clock: trio.testing.MockClock, cast: Cast
 ) -> AsyncGenerator[ActorSystem]:
     """Run a company in time that jumps, until the block ends; then stop it in order."""
-    assert clock.autojump_threshold == 0
-    async with open_test_system(cast.reports) as system:
+    async with virtual(clock, cast.reports) as system:
         await system.start_root(tree(cast.company()), names.ROOT)
         system.dead_letters.observe(partial(bounce, system))
         yield system
