@@ -31,6 +31,9 @@ SWAPPED: dict[type[ast.cmpop], str] = {
 LOGGED = {"debug", "info", "warning", "error", "exception"}
 DESCRIBED = {"counter", "gauge", "histogram", "TypeVar", "NewType"}
 HIDDEN = {"__all__", "__slots__", "__repr__", "__str__"}
+MUCH = 60
+"""From here on a number is a time or a bound that one more does not change."""
+
 IS_FOR_TYPES = "TYPE_CHECKING"
 
 
@@ -242,9 +245,11 @@ class Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> None:
-        """Be off by one."""
+        """Be off by one; nobody could notice that in what is long or much anyway."""
         value = node.value
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return
+        if abs(value) < MUCH:
             self._add(node, "constant", str(value + 1))
 
     # -- where it stands

@@ -10,11 +10,13 @@ import trio
 import trio.testing
 
 from actors import names
+from actors.commands.people import NOT_LINKED
 from actors.config.people import PeopleConfig
 from actors.journal.records import AUDIT
 from actors.people import rows as people_rows
 from actors.people.identity import LONGEST_PERSONALITY, Person
 from actors.people.lookup import ChangePerson, FindPerson
+from actors.people.people import HOLDS_FOR
 from actors.rules.text.translations import Voices
 from runtime.store.in_memory import MemoryStore
 from tests.fakes.company.company import Platform, at_rest, open_company
@@ -148,6 +150,34 @@ async def test_a_code_of_one_account_typed_on_another_links_them(
     assert (person.id, person.language) == ("fake/zoe", "de")
     rows = await cast.store.records(AUDIT)
     assert any(b'"status":"linked"' in row.body for row in rows)
+
+
+async def test_each_reason_why_no_account_is_linked_or_taken_away(
+    autojump_clock: Clock,
+) -> None:
+    cast = make_cast(approvers=("fake/zoe",))
+    async with open_company(autojump_clock, cast):
+        shown = await write(cast, "/link")
+        code = re.search(r"/link (\S+)", shown)
+        assert code is not None
+        assert await write(cast, f"/link {code[1]}") == NOT_LINKED["own"]
+        await trio.sleep(HOLDS_FOR + 1)
+        typed = f"/link {code[1]}"
+        assert await write(cast, typed, "zed", "other") == NOT_LINKED["unknown"]
+        for _ in range(9):
+            told = await write(cast, "/link AAAA-AAAA", "zed", "other")
+        assert told == NOT_LINKED["too_many"]
+        same = "/link fake/zoe fake/zoe"
+        assert await write(cast, same) == NOT_LINKED["nothing"]
+        assert await write(cast, "/unlink") == NOT_LINKED["nothing"]
+        assert await write(cast, "/unlink other/nobody") == NOT_LINKED["nothing"]
+        await write(cast, "/link fake/zoe other/zed")
+        again = "/link fake/zoe other/zed"
+        assert await write(cast, again) == NOT_LINKED["nothing"]
+    assert (await stored(cast)).aliases == ("other/zed",)
+    rows = await cast.store.records(AUDIT)
+    assert sum(b'"status":"linked"' in row.body for row in rows) == 1
+    assert not any(b'"status":"unlinked"' in row.body for row in rows)
 
 
 async def test_what_was_linked_can_be_taken_back_over_a_restart(
