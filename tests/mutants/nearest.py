@@ -55,14 +55,16 @@ class Near(NamedTuple):
 
 
 class Nearest:
-    """Knows which tests run which lines."""
+    """Knows which tests run which lines.
 
-    def __init__(self, root: Path) -> None:
+    Args:
+        root: of the repository.
+        folder: keeps what was measured.
+    """
+
+    def __init__(self, root: Path, folder: Path) -> None:
         self._root = root
-        self.folder = (
-            Path(tempfile.gettempdir())
-            / f"callboard-lines-{digest(sorted(product(root)))}"
-        )
+        self.folder = folder
         self.folder.mkdir(exist_ok=True)
         self._tests: dict[str, tuple[str, float]] = {}
         self._counts: dict[str, dict[str, int]] = {}
@@ -161,6 +163,12 @@ class Nearest:
             seconds += near.seconds
             chosen.append(near.test)
         return chosen[:MOST_TESTS]
+
+
+def kept(root: Path) -> Path:
+    """Say where it is kept what was measured of the program as it stands."""
+    text = digest(sorted(product(root)))
+    return Path(tempfile.gettempdir()) / f"callboard-lines-{text}"
 
 
 def count_lines(bits: bytes) -> int:

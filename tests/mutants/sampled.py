@@ -19,7 +19,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple
 
 from tests.mutants.chance import draw
-from tests.mutants.nearest import Nearest, files_of_tests, likely, measure
+from tests.mutants.nearest import Nearest, files_of_tests, kept, likely, measure
 from tests.mutants.related import outcome_of
 
 if TYPE_CHECKING:
@@ -83,7 +83,10 @@ def sample(root: Path, copied: Sequence[str], wanted: Sample) -> None:
             copy_of(root, copied, Path(folder) / str(number))
             for number in range(wanted.workers)
         ]
-        sampler = Sampler(root, wanted, copies)
+        lines = kept(root)
+        if wanted.within and not lines.exists():
+            lines = Path(folder) / "lines"  # too little is measured to keep it
+        sampler = Sampler(root, wanted, copies, lines)
         sampler.measure(slips, pool)
         outcomes: list[Outcome] = []
         for outcome in pool.map(sampler.judge, slips):
@@ -94,13 +97,22 @@ def sample(root: Path, copied: Sequence[str], wanted: Sample) -> None:
 
 
 class Sampler:
-    """Tries mistakes, one in each copy of the program at a time."""
+    """Tries mistakes, one in each copy of the program at a time.
 
-    def __init__(self, root: Path, wanted: Sample, copies: Sequence[Path]) -> None:
+    Args:
+        root: of the repository.
+        wanted: what is drawn.
+        copies: of the program.
+        folder: keeps which tests run which lines.
+    """
+
+    def __init__(
+        self, root: Path, wanted: Sample, copies: Sequence[Path], folder: Path
+    ) -> None:
         self._root = root
         self._wanted = wanted
         self._until = time.monotonic() + (wanted.within or float("inf"))
-        self._nearest = Nearest(root)
+        self._nearest = Nearest(root, folder)
         self._copies: SimpleQueue[Path] = SimpleQueue()
         for each in copies:
             self._copies.put(each)
