@@ -17,7 +17,7 @@ from runtime.config import messages as words
 from runtime.config.loader import Complaint, Origin, decode, load
 from runtime.config.tree import MOST_FILES, inherit, parse
 from runtime.errors import MisuseError, SettingsError
-from runtime.secret import Secret
+from runtime.secret import OpenText, Secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -231,6 +231,45 @@ def test_a_secret_that_cannot_be_had_is_refused(collar: str, expected: str) -> N
     assert told[0].startswith("3:")
     assert expected in told[0]
     assert "in-the-open" not in told[0]
+
+
+class Sign(msgspec.Struct, frozen=True):
+    words: OpenText
+
+
+@pytest.mark.parametrize(
+    ("written", "value", "is_secret"),
+    [
+        ("'Closed'", "Closed", False),
+        ("{ env = 'TAG' }", "gold-and-round", True),
+        ("{ before = 'Bearer ', env = 'TAG' }", "Bearer gold-and-round", True),
+        ("{ before = '', env = 'TAG' }", "gold-and-round", True),
+    ],
+)
+def test_a_text_may_be_open_a_secret_or_both(
+    written: str, value: str, *, is_secret: bool
+) -> None:
+    source = parse(f"words = {written}", "f")
+    found = decode(source, Sign, environment={"TAG": "gold-and-round"})
+    assert found.value.words.reveal() == value
+    assert found.value.words.is_secret is is_secret
+    assert found.secrets == ((Secret("gold-and-round"),) if is_secret else ())
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("3", "1:9: words must be a text, not 3"),
+        ("{ before = 3, env = 'TAG' }", "1:20: words.before must be a text"),
+        ("{ before = 'Bearer ' }", "must have one source"),
+        ("{ before = 'Bearer ', env = 'UNSET' }", "variable UNSET is not set"),
+    ],
+)
+def test_a_text_that_is_neither_is_refused(written: str, told: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        decode(parse(f"words = {written}", "f"), Sign, environment={"TAG": "gold-x-1"})
+    (problem,) = caught.value.problems
+    assert told in str(problem)
 
 
 def test_a_secret_in_a_file_that_others_may_read_is_a_warning(tmp_path: Path) -> None:
