@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import coverage
+import hypothesis
 import pytest
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ MOST_HUNG = 3
 
 HUNG = "from pytest-timeout"
 """What the report of a test says that pytest-timeout ended."""
+
+PHASES = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
 
 PRODUCT = ("runtime", "actors", "connectors")
 
@@ -58,6 +61,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if folder and getattr(config.option, "numprocesses", None) is None:
         config.pluginmanager.register(Noter(folder, config.rootpath))
     if nearest:
+        # A property that fails is enough; to look for its shortest example takes long.
+        first = hypothesis.settings.get_profile("first")
+        hypothesis.settings.register_profile("nearest", first, phases=PHASES)
+        hypothesis.settings.load_profile("nearest")
         config.pluginmanager.register(Chooser(nearest))
 
 
