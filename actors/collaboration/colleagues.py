@@ -19,6 +19,7 @@ import trio
 from actors import names
 from actors.collaboration import questions as rules
 from actors.delegation import loop_guard, rulings
+from actors.delegation.handing import without_files
 from actors.delegation.messages import (
     CancelConsult,
     Consult,
@@ -200,7 +201,7 @@ class Colleagues:
             id=inbound_id,
             platform_id=inbound_id,
             sender_name=question.source,
-            text=tool_results.bound(question.text, most),
+            text=without_files(tool_results.bound(question.text, most), inbound),
             received_at=clock.wall(),
             agent=question.target,
             wants_drafts=False,

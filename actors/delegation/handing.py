@@ -63,6 +63,9 @@ def hand_on_all(
     return handing.handed, handing.refusals
 
 
+NOT_HANDED_ON = "[Came with the message, and was not handed on to you: {files}]"
+
+
 class Handing:
     """The delegations that follow from one answer.
 
@@ -161,7 +164,7 @@ class Handing:
                 platform_id=f"{inbound.id}>{self._number}",
                 origin_id=inbound.answered_id,
                 sender_name=source,
-                text=task,
+                text=without_files(task, inbound),
                 received_at=services.clock.wall(),
                 agent=target,
                 attachments=(),
@@ -177,6 +180,16 @@ class Handing:
             )
         )
         self._number += 1
+
+
+def without_files(task: str, inbound: Inbound) -> str:
+    """Give the words for a colleague, who is told which files it does not get.
+
+    Why not the files: they are stored with each message, and one message may have
+    dozens of tasks.
+    """
+    files = ", ".join(each.name or each.kind for each in inbound.attachments)
+    return f"{task}\n\n{NOT_HANDED_ON.format(files=files)}" if files else task
 
 
 def may_hand_on(

@@ -245,8 +245,7 @@ class SessionOutbox:
                 return AnswerContested(answer)
             # An earlier incarnation, or an earlier process, stored this answer; what it
             # could not send is among the stored deliveries.
-            self._stop_handed(answer, session)
-            return self.give_way(answer)
+            return self.give_way(answer, session)
         elif self._is_given_up(answer, error, session):
             self._waiting = self._waiting[1:]
             return AnswerConcluded(answer, is_own=False, was_waited_for=True)
@@ -269,8 +268,12 @@ class SessionOutbox:
         """Put an answer in the place of the contested one."""
         self._waiting = (answer, *self._waiting[1:])
 
-    def give_way(self, answer: answers.Answer) -> AnswerConcluded:
-        """Drop an answer whose message, or whose first message, is settled already."""
+    def give_way(self, answer: answers.Answer, session: Actor) -> AnswerConcluded:
+        """Drop an answer whose message, or whose first message, is settled already.
+
+        A stop that came for it is meant for what the stored one has handed on.
+        """
+        self._stop_handed(answer, session)
         self._history.note_answered(answer.inbound.id)
         self._waiting = self._waiting[1:]
         return AnswerConcluded(answer, is_own=False, was_waited_for=True)

@@ -691,7 +691,7 @@ class Session(Actor):
             return
         self._leave_out(gone - {answer.inbound.id})
         if answer.inbound.id in gone:
-            self._conclude(self._outbox.give_way(answer))
+            self._conclude(self._outbox.give_way(answer, self))
         else:
             self._outbox.put_instead(without(answer, gone))
         self._outbox.store_next(self)

@@ -5,15 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
+from actors import names
+from actors.journal import answers
+from actors.journal.history import History
 from actors.messages.inbound import Address, DelegationChain
+from actors.protocol import StopDelegated
+from actors.session.outbox import SessionOutbox
 from actors.session.stop import is_caused, is_same_asker, stop_for_room, stop_notice
-from tests.fakes.actors.neighbours import words
+from runtime.store.memory import MemoryStore
+from tests.fakes.actors.neighbours import make_services, of_kind, probe, words
+from tests.support.puppet import Puppet, virtual
 
 if TYPE_CHECKING:
+    from trio.testing import MockClock
+
     from actors.messages.inbound import Inbound
 
 AGENTS = ("anna", "ben", "carl")
@@ -35,6 +45,25 @@ inbounds = st.builds(
     st.lists(st.sampled_from(AGENTS), max_size=4).filter(lambda c: len(c) != 1),
     st.sampled_from(("m1", "m2")),
 )
+
+
+async def test_a_stop_reaches_what_a_stored_answer_handed_on_though_ours_gives_way(
+    autojump_clock: MockClock,
+) -> None:
+    asked, by = words("dig", 1), words("/stop", 2)
+    async with virtual(autojump_clock) as system:
+        router = probe(system, names.ROUTER)
+        session = Puppet()
+        system.spawn(session)
+        await trio.testing.wait_all_tasks_blocked()
+        outbox = SessionOutbox(History("s", 20), "anna", make_services(MemoryStore()))
+        outbox.stop_after(asked, StopDelegated(by, "anna"))
+        ours = answers.notice(asked, "done", ("replied", "ok"))
+        for _ in range(2):
+            outbox.give_way(ours, session)
+        await trio.testing.wait_all_tasks_blocked()
+        (stop,) = of_kind(router, StopDelegated)
+        assert stop.correlation_id == asked.correlation_id
 
 
 @given(inbounds, inbounds, st.sampled_from(AGENTS), st.sampled_from(("", "m1", "m2")))

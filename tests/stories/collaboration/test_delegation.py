@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from actors.config.agents import AgentConfig
 from actors.config.limits import LimitsConfig
+from actors.delegation.handing import NOT_HANDED_ON
 from actors.delegation.owed import Owed
+from actors.messages.inbound import Attachment
 from runtime.testing import seeded_order
 from tests.fakes.company.company import (
     Cast,
@@ -24,6 +26,7 @@ from tests.fakes.company.company import (
     open_company,
     until,
 )
+from tests.fakes.media import PNG
 from tests.support.tiers import examples
 
 if TYPE_CHECKING:
@@ -58,6 +61,23 @@ def endings(deliveries: list[Delivery]) -> list[bool]:
 
 def ends_with_the_last(deliveries: list[Delivery]) -> bool:
     return endings(deliveries) == [False] * (len(deliveries) - 1) + [True]
+
+
+async def test_a_delegate_is_told_which_files_it_does_not_get(
+    autojump_clock: Clock,
+) -> None:
+    def talk(request: ModelRequest) -> str:
+        if request.agent == "anna":
+            return f"Ben knows. {tag('ben', 'what is on it?')}"
+        return f"for me: {heard(request)}"
+
+    cast = trio_of_agents(talk)
+    cat = Attachment(kind="image", name="cat.png", media_type="image/png", content=PNG)
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("look", attachments=(cat,))
+        await at_rest(cast)
+    told = NOT_HANDED_ON.format(files="cat.png")
+    assert cast.platform.said()[-1] == f"ben: for me: what is on it?\n\n{told}"
 
 
 async def test_a_delegate_answers_in_the_same_chat_under_its_own_name(
