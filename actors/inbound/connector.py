@@ -50,7 +50,6 @@ from runtime.errors import (
     DuplicateError,
     MailboxFullError,
     StoreError,
-    StoreUnavailableError,
 )
 from runtime.store.rows import BY_HAND, Commit, Committed, StoredDelivery
 from runtime.telemetry.logs import EventLog, Quoted
@@ -442,7 +441,7 @@ class Connector(Actor):
         while True:
             try:
                 rows = await self._services.store.undelivered(self._name, after, PAGE)
-            except StoreUnavailableError as error:
+            except StoreError as error:
                 LOG.warning("outbox not read yet", connector=self._name, why=str(error))
                 self._drain_later()
                 return

@@ -12,7 +12,12 @@ import trio.testing
 
 from actors import names
 from actors.errors import OverloadedError
-from actors.inbound.connector import MOST_STORING, Connector, ConnectorIngress
+from actors.inbound.connector import (
+    MOST_STORING,
+    SWEEP_EVERY,
+    Connector,
+    ConnectorIngress,
+)
 from actors.inbound.listener import Listener
 from actors.journal.commits import as_accept, as_enqueue
 from actors.messages.deliveries import Delivery, Draft
@@ -331,6 +336,27 @@ async def test_a_damaged_disk_is_told_to_who_hands_in(autojump_clock: Clock) -> 
     async with open_gate(autojump_clock, Damaged()) as gate:
         with pytest.raises(CorruptError):
             await gate.ingress.accept(words())
+
+
+class DamagedOutbox(Damaged):
+    """Nor is anything found of what is to be said."""
+
+    async def undelivered(
+        self, connector: str | None = None, after: int = 0, limit: int = 1000
+    ) -> tuple[StoredDelivery, ...]:
+        del connector, after, limit
+        await trio.lowlevel.checkpoint()
+        raise CorruptError("damaged, to order")
+
+
+async def test_who_hands_in_is_told_at_once_though_the_outbox_is_damaged_too(
+    autojump_clock: Clock,
+) -> None:
+    async with open_gate(autojump_clock, DamagedOutbox()) as gate:
+        for _ in range(10):
+            await trio.sleep(SWEEP_EVERY)
+            with pytest.raises(CorruptError), trio.fail_after(0.1):
+                await gate.ingress.accept(words())
 
 
 async def test_a_listener_ends_with_its_platform_and_says_so(
