@@ -85,9 +85,12 @@ def show(config: Path | None, table: str, *, as_json: bool) -> None:
         click.echo("\n".join(lines))
         raise click.exceptions.Exit(1) from error
     if inside:
-        lines = list(toml_lines(settings, inside)) or table_lines(inside)
+        lines = list(toml_lines(settings, inside))
         if not lines:
-            raise click.BadParameter(f"settings have no table {table!r}")
+            lines = table_lines(inside)
+            if not lines:
+                raise click.BadParameter(f"settings have no table {table!r}")
+            click.echo(f"# The settings have no {table}. What it may hold, by default:")
         click.echo("\n".join(lines).lstrip("\n"))
     elif as_json:
         found = {

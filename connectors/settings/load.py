@@ -163,7 +163,7 @@ def overrides(environment: Mapping[str, str], given: Iterable[str]) -> tuple[Nod
             found.append(assignment(key, environment[name], name))
     for each in given:
         key, is_given, value = each.partition("=")
-        label = f"--set {key.strip()}" if is_given else "--set"
+        label = f"--set {key.strip()}".rstrip()
         found.append(assignment(key if is_given else "", value.strip(), label))
     return tuple(found)
 

@@ -122,6 +122,17 @@ def test_show_may_be_of_one_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["config", "show", "--config", OFFLINE, "agnts"]) == 2
 
 
+def test_a_table_that_there_is_not_is_shown_as_what_it_might_be(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["config", "show", "--config", OFFLINE, "agents.zoe"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert (
+        lines[0] == "# The settings have no agents.zoe. What it may hold, by default:"
+    )
+    assert lines[1] == "[agents.zoe]"
+
+
 def test_what_a_table_may_have_is_shown_though_the_settings_are_wrong(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -488,7 +499,7 @@ def test_what_is_given_beside_the_file_may_be_any_toml_or_a_plain_text(
     [
         ("log.levle=debug", "--set log.levle: unknown key 'levle' in log"),
         ("log.level=loud", "--set log.level: log.level must be"),
-        ("debug", "--set: this names no setting"),
+        ("debug", "--set debug: this names no setting"),
         ("a b=1", "--set a b: this names no setting"),
         ("models.scripted.script=1", "--set models.scripted.script: "),
     ],
