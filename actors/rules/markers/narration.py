@@ -8,6 +8,7 @@ trails off.
 from __future__ import annotations
 
 import re
+from functools import cache
 
 MOST = 200
 """Characters of such a line."""
@@ -77,11 +78,6 @@ _ANNOUNCING = "|".join(
     f"(?:{who})(?: (?:{between})){{0,3}} (?:{does})"
     for who, between, does in _ANNOUNCED
 )
-_LINE = re.compile(
-    rf"(?i:(?:(?:{_OPENING})[,.!]? )?"
-    rf"(?:(?:{_ANNOUNCING})\b[^.!?\n]{{0,120}}(?:\.{{1,3}}|…|:|!)?"
-    rf"|(?:{_TRAILING})\b[^.!?\n]{{0,120}}(?:\.\.\.|…)))"
-)
 _FIRST_WORDS = frozenset(
     each.split(maxsplit=1)[0]
     for table in (_OPENING, _TRAILING, *(who for who, _, _ in _ANNOUNCED))
@@ -92,6 +88,16 @@ _BEGINNINGS = frozenset(
 )
 _FORMATTING = "*_ \t"
 _ENDS = ",.!…\r"
+
+
+@cache
+def _line() -> re.Pattern[str]:
+    """Match such a line; made when it is needed, which it is not where it is shown."""
+    return re.compile(
+        rf"(?i:(?:(?:{_OPENING})[,.!]? )?"
+        rf"(?:(?:{_ANNOUNCING})\b[^.!?\n]{{0,120}}(?:\.{{1,3}}|…|:|!)?"
+        rf"|(?:{_TRAILING})\b[^.!?\n]{{0,120}}(?:\.\.\.|…)))"
+    )
 
 
 def may_be(head: str) -> bool | None:
@@ -108,7 +114,7 @@ def is_narration(line: str) -> bool:
     """Whether a whole line says nothing but what is about to be looked up."""
     if len(line) > MOST:
         return False
-    return _LINE.fullmatch(_straight(line.strip().strip(_FORMATTING))) is not None
+    return _line().fullmatch(_straight(line.strip().strip(_FORMATTING))) is not None
 
 
 def _straight(text: str) -> str:

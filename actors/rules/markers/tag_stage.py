@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cached_property
 from itertools import product
 from typing import Protocol
 
@@ -55,9 +56,7 @@ class _Mode:
     """
 
     def __init__(self, tokens: str, *literals: str) -> None:
-        # Why (?ai: only ASCII letters match in either case, so that a token has the
-        # same length in every spelling.
-        self.tokens = re.compile(f"(?ai:{tokens})")
+        self._tokens = tokens
         self._beginnings = frozenset(
             literal[:length]
             for literal in literals
@@ -67,6 +66,17 @@ class _Mode:
         self._firsts = re.compile(f"[{re.escape(firsts)}]") if firsts else None
         # Twice, since each character of a role tag may be followed by an invisible one.
         self.longest = 2 * max(map(len, literals), default=0)
+
+    @cached_property
+    def tokens(self) -> re.Pattern[str]:
+        """Matches the tokens.
+
+        Why made only now: few modes are ever entered, and all of them together were a
+        twentieth of the start.
+        """
+        # Why (?ai: only ASCII letters match in either case, so that a token has the
+        # same length in every spelling.
+        return re.compile(f"(?ai:{self._tokens})")
 
     def held_from(self, text: str, at: int) -> int:
         """Return the start of a token that is cut off by the end of `text`."""

@@ -11,6 +11,7 @@ The shapes are those of the systems that users migrate from. `parser.py` and
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Literal, get_args
 
 import msgspec
@@ -200,18 +201,23 @@ ROLES = "|".join((*map(_breakable, ROLE_TAGS), *map(_broken, BROKEN_ROLE_TAGS)))
 _BRACKETS = "|".join(tag.name.lower() for tag in BLOCK_TAGS)
 _NAMES = "|".join(mark.name for mark in LINE_MARKS)
 _BARE = "|".join(mark.name for mark in LINE_MARKS if not mark.least)
-# Why wherever in a line: removing text before a name may make it the first.
-_MARK = re.compile(
-    rf"(?ai:(\[/?)({_BRACKETS}|{USED_TOOLS[1:]})"
-    rf"|(</?)({'|'.join(HIDDEN_TAGS)})(?=[^\w-]|\Z)|(?={ROLES})([<\[]))"
-    rf"|(?<![A-Za-z0-9])((?:{_NAMES})(?=[*_`~]{{0,4}}[ \t]{{0,8}}:)"
-    rf"|(?:{_BARE})(?![A-Za-z0-9_]))|(\[)((?:{'|'.join(MEDIA)}):)"
-)
+
+
+@cache
+def _directives() -> re.Pattern[str]:
+    """Match what begins a directive; made when there is a text to defuse."""
+    # Why wherever in a line: removing text before a name may make it the first.
+    return re.compile(
+        rf"(?ai:(\[/?)({_BRACKETS}|{USED_TOOLS[1:]})"
+        rf"|(</?)({'|'.join(HIDDEN_TAGS)})(?=[^\w-]|\Z)|(?={ROLES})([<\[]))"
+        rf"|(?<![A-Za-z0-9])((?:{_NAMES})(?=[*_`~]{{0,4}}[ \t]{{0,8}}:)"
+        rf"|(?:{_BARE})(?![A-Za-z0-9_]))|(\[)((?:{'|'.join(MEDIA)}):)"
+    )
 
 
 def defuse(text: str) -> str:
     """Defuse directives, so that they have no effect if a model repeats them."""
-    return _MARK.sub(_quoted, text)
+    return _directives().sub(_quoted, text)
 
 
 def _quoted(found: re.Match[str]) -> str:

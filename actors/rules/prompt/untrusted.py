@@ -282,7 +282,8 @@ PHRASES: tuple[tuple[tuple[str, ...], str], ...] = (
 normalised by `plain`. The literals make the search a hundred times as fast.
 """
 
-_COMPILED = tuple((needs, re.compile(phrase)) for needs, phrase in PHRASES)
+_compiled = lru_cache(maxsize=len(PHRASES))(re.compile)
+"""Compiles a phrase when one of its words is met; at the start it would take long."""
 
 
 def plain(text: str) -> str:
@@ -298,10 +299,10 @@ def tries_to_override(text: str) -> bool:
     """Return whether a text contains a phrase that tries to change instructions."""
     words = plain(text)
     # Why no `any`: each line that a model sees is looked at, at each question.
-    for needs, phrase in _COMPILED:
+    for needs, phrase in PHRASES:
         for each in needs:
             if each in words:
-                if phrase.search(words) is not None:
+                if _compiled(phrase).search(words) is not None:
                     return True
                 break
     return False
