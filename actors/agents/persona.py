@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -123,7 +124,7 @@ class Persona:
         """Names of what it can do: its own tools, servers' tools and skills."""
         return tuple(dict.fromkeys((*self.tools, *self.config.tools, *self.skills)))
 
-    @property
+    @cached_property
     def egress(self) -> ParserRules:
         """Say what of this agent's text counts, and what of it is shown."""
         config = self.config

@@ -108,17 +108,13 @@ def refuse_old_engine(version: str) -> None:
         )
 
 
-def identity_of(file: os.stat_result) -> tuple[int, int]:
-    """Give the identity of a file: (device, inode)."""
-    return file.st_dev, file.st_ino
-
-
 def present_identity(path: Path) -> tuple[int, int] | None:
     """Give the identity of the file with this name now: (device, inode), or None."""
     try:
-        return identity_of(path.stat())
+        file = path.stat()
     except OSError:
         return None
+    return file.st_dev, file.st_ino
 
 
 def size_of(path: Path) -> int:
@@ -211,7 +207,8 @@ class FileLock:
 
         self.mark("")
         self.path = name
-        self._identity = identity_of(os.fstat(self._file))
+        found = os.fstat(self._file)
+        self._identity = found.st_dev, found.st_ino
 
     def mark(self, behind: str) -> None:
         """Note the age of a database while commits stand in its WAL alone.
@@ -232,10 +229,7 @@ class FileLock:
 
     def has_its_name(self) -> bool:
         """Whether the file is still there; if not, it keeps nobody out."""
-        try:
-            return identity_of(self.path.stat()) == self._identity
-        except OSError:
-            return False
+        return present_identity(self.path) == self._identity
 
     def release(self) -> None:
         """Let the next process in."""

@@ -394,7 +394,8 @@ class SqliteStore:
     def _learn(self, ended: GroupEnded) -> None:
         if ended.healthy is not None:
             self._healthy = ended.healthy
-        self._tell_broken()
+        if ended.healthy is False:  # the last word of a thread that ended by a bug
+            self._tell_broken()
         if ended.damage and not self._damage:
             self._damage = ended.damage
             if self._on_damage is not None:
