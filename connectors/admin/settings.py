@@ -115,17 +115,23 @@ def origin_texts(settings: Settings[AppConfig]) -> dict[str, str]:
 
 
 def toml_lines(
-    settings: Settings[AppConfig], inside: Sequence[str] = ()
+    settings: Settings[AppConfig],
+    inside: Sequence[str] = (),
+    *,
+    only_changed: bool = False,
 ) -> Iterator[str]:
     """Write settings as TOML, each with a comment that names its origin.
 
     Args:
         settings: all there are.
         inside: only those of this table, by its names; nothing: all.
+        only_changed: leave out those that nobody has set.
     """
     table: Way = ()
     for way, text, origin in setting_rows(settings.value, settings.origins):
         if way[: len(inside)] != tuple(inside):
+            continue
+        if only_changed and origin == DEFAULT:
             continue
         if way[:-1] != table:
             table = way[:-1]

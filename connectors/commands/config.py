@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -17,7 +20,15 @@ from connectors.admin.applied_settings import (
     read_applied,
     running_elsewhere,
 )
-from connectors.admin.settings import effective, origin_texts, toml_lines
+from connectors.admin.settings import (
+    DEFAULT,
+    effective,
+    origin_texts,
+    setting_rows,
+    toml_lines,
+    written,
+)
+from connectors.app.reload.rules import TABLE
 from connectors.commands import (
     config_option,
     find_settings,
@@ -29,10 +40,18 @@ from connectors.config.models import ScriptedModelConfig
 from connectors.files import receipt_key
 from connectors.models.scripted.script import load_script
 from connectors.settings.load import load_app
-from connectors.settings.schema import settings_schema, table_lines
-from runtime.config.loader import Settings
+from connectors.settings.schema import explained, settings_schema, table_lines
 from runtime.errors import SettingsError
 from runtime.secret import NOT_SET
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from connectors.admin.applied_settings import Applied
+    from connectors.admin.settings import Setting
+    from connectors.config.app import AppConfig
+    from connectors.settings.schema import Explained
+    from runtime.config.loader import Settings
 
 
 @click.group()
@@ -65,8 +84,9 @@ def check(config: Path | None) -> None:
 @command.command()
 @config_option
 @click.argument("table", default="")
+@click.option("--changed", is_flag=True, help="Only what somebody has set.")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
-def show(config: Path | None, table: str, *, as_json: bool) -> None:
+def show(config: Path | None, table: str, *, changed: bool, as_json: bool) -> None:
     """Show every setting in effect and where it comes from; secrets masked.
 
     With TABLE only what stands in it: agents, agents.anna, limits. If the settings are
@@ -84,23 +104,111 @@ def show(config: Path | None, table: str, *, as_json: bool) -> None:
         tell_problems(error)
         click.echo("\n".join(lines))
         raise click.exceptions.Exit(1) from error
-    if inside:
-        lines = list(toml_lines(settings, inside))
-        if not lines:
-            lines = table_lines(inside)
-            if not lines:
-                raise click.BadParameter(f"settings have no table {table!r}")
-            click.echo(f"# The settings have no {table}. What it may hold, by default:")
-        click.echo("\n".join(lines).lstrip("\n"))
-    elif as_json:
-        found = {
-            "settings": effective(settings.value),
-            "origins": origin_texts(settings),
-            "files": [str(file) for file in settings.files],
-        }
-        click.echo(msgspec.json.format(msgspec.json.encode(found)))
+    if as_json:
+        say_settings(settings, only_changed=changed)
+        return
+    lines = list(toml_lines(settings, inside, only_changed=changed))
+    if inside and not lines:
+        known = table_lines(inside)
+        if not known:
+            raise click.BadParameter(f"settings have no table {table!r}")
+        lines = ["# nothing is set here"] if changed else known
+    click.echo("\n".join(lines).lstrip("\n"))
+
+
+def say_settings(settings: Settings[AppConfig], *, only_changed: bool) -> None:
+    """Write settings and their origins for programs; changed ones by dotted names."""
+    origins = origin_texts(settings)
+    plain: Mapping[str, object] = effective(settings.value)
+    if only_changed:
+        origins = {key: each for key, each in origins.items() if each != DEFAULT}
+        every = written(settings.value)
+        plain = {key: every[key] for key in every if key in origins}
+    found = {
+        "settings": plain,
+        "origins": origins,
+        "files": [str(file) for file in settings.files],
+    }
+    click.echo(msgspec.json.format(msgspec.json.encode(found)))
+
+
+@command.command()
+@config_option
+@click.argument("key")
+def explain(config: Path | None, key: str) -> None:
+    """Say what a setting does, what may be written, its default, and where it is set.
+
+    KEY is its name with those of its tables: limits.turn_timeout, agents.anna.model;
+    or a table, whose keys are named then. Works without settings, too.
+    """
+    names = [name for name in key.split(".") if name]
+    found = explained(names) if names else []
+    if not found:
+        near = get_close_matches(key, known_keys(names[:-1]), n=3)
+        hint = f". Did you mean {' or '.join(near)}?" if near else ""
+        raise click.BadParameter(f"there is no setting {key!r}{hint}", param_hint="KEY")
+    here = setting_here(config, tuple(names))
+    kind, setting = here or ("", None)
+    own = [each for each in found if each.kind == kind] if kind else found
+    for each in own or found:
+        click.echo("\n".join(told_of(key, each, names, setting)))
+
+
+def known_keys(tables: list[str]) -> list[str]:
+    """Name the keys that a table has."""
+    return [
+        ".".join((*tables, name)) for each in explained(tables) for name in each.keys
+    ]
+
+
+def setting_here(
+    config: Path | None, way: tuple[str, ...]
+) -> tuple[str, Setting | None] | None:
+    """Find a setting as it is in effect, and the kind of the table that it is in.
+
+    Returns:
+        None: there are no settings, or they are wrong.
+    """
+    try:
+        _, settings = load_found(config)
+    except (click.UsageError, SettingsError):
+        return None
+    rows = {each.way: each for each in setting_rows(settings.value, settings.origins)}
+    kind = rows.get((*way[:-1], "kind"))
+    return ("" if kind is None else str(kind.text).strip('"')), rows.get(way)
+
+
+def told_of(
+    key: str, it: Explained, names: list[str], here: Setting | None
+) -> Iterator[str]:
+    """Write what can be said of one setting, for people."""
+    yield f"{key}  (kind = {it.kind})" if it.kind else key
+    for line in wrap(it.words, 76):
+        yield f"  {line}"
+    if it.keys:
+        yield f"  keys:     {', '.join(it.keys)}"
     else:
-        click.echo("\n".join(toml_lines(settings)))
+        yield f"  takes:    {it.type}"
+        yield f"  default:  {it.default or 'none'}"
+    if here is not None:
+        value = "not set" if here.text is None else here.text
+        yield f"  here:     {value}  ({here.origin})"
+    yield f"  changes:  {takes_effect(names)}"
+    if not it.keys and len(names) > 1:
+        table = ".".join(names[:-1])
+        is_list = any(each.type.startswith("list") for each in explained(names[:-1]))
+        way = f"[[{table}]]" if is_list else f"[{table}]"
+        beside = "" if is_list else f", or --set {key}=…"
+        yield f"  to set:   {way} {names[-1]} = …{beside}"
+
+
+def takes_effect(names: list[str]) -> str:
+    """Say when a change of a setting is in use."""
+    for place in (".".join(names[:2]), names[0]):
+        if place in TABLE:
+            why = TABLE[place].cold
+            return f"with the next start: {why}" if why else "within three seconds"
+    return "with the next start"
 
 
 @command.command()

@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TypeGuard, get_args
+from typing import TYPE_CHECKING, TypeGuard, cast, get_args
 
 import msgspec
 from msgspec import Struct
@@ -28,8 +28,9 @@ Schema = dict[str, object]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
+@cache
 def settings_schema() -> Schema:
-    """Make the schema of a whole settings file."""
+    """Make the schema of a whole settings file; not to be changed."""
     whole = settings_type()
     (root,), parts = msgspec.json.schema_components(
         [whole], schema_hook=special, ref_template="#/$defs/{name}"
@@ -67,6 +68,128 @@ def table_lines(names: Sequence[str]) -> list[str]:
             lines.append(f"{struct.tag_field} = {toml(struct.tag)}")
         lines += [key_line(each) for each in struct.fields]
     return lines
+
+
+class Explained(msgspec.Struct, frozen=True):
+    """What can be said of one setting."""
+
+    kind: str
+    """Of the connector, model or other thing that it belongs to; empty: of no kind."""
+
+    words: str
+    """What it does; empty: its name says all."""
+
+    type: str
+    """What may be written: `number above 0`."""
+
+    default: str
+    """As TOML has it; empty: there is none."""
+
+    keys: tuple[str, ...]
+    """Names of its keys, if it is a table."""
+
+
+def explained(names: Sequence[str]) -> list[Explained]:
+    """Say what a setting does; several, where things of several kinds have it.
+
+    Args:
+        names: of the tables down to it, and its own; one that people choose may be any.
+
+    Returns:
+        Nothing if there is no such setting.
+    """
+    whole = settings_schema()
+    parts = whole["$defs"]
+    found: list[tuple[str, Schema]] = [("", whole)]
+    for name in names:
+        found = [pair for each in found for pair in inside(parts, *each, name)]
+    told = [explanation(parts, *each) for each in found]
+    return [each for number, each in enumerate(told) if each not in told[:number]]
+
+
+def whole_of(parts: object, node: Schema) -> Schema:
+    """Give a part of a schema with what it refers to."""
+    name = str(node.get("$ref", "")).rpartition("/")[2]
+    found = parts.get(name) if is_schema(parts) else None
+    return {**found, **node} if is_schema(found) else node
+
+
+def choices(parts: object, node: Schema) -> Iterator[Schema]:
+    """Give what a part of a schema may be."""
+    whole = whole_of(parts, node)
+    either = listed(whole.get("anyOf"))
+    for each in filter(is_schema, either):
+        yield from choices(parts, each)
+    if not either:
+        yield whole
+
+
+def listed(value: object) -> list[object]:
+    """Give a list of a schema; empty if it is none."""
+    return cast("list[object]", value) if isinstance(value, list) else []
+
+
+def inside(
+    parts: object, kind: str, node: Schema, name: str
+) -> Iterator[tuple[str, Schema]]:
+    """Give what has this name in a table, or in each table of a list, and its kind."""
+    for each in choices(parts, node):
+        own, further, items = (
+            each.get(key) for key in ("properties", "additionalProperties", "items")
+        )
+        if is_schema(own):
+            tag = own.get("kind")
+            tags = listed(tag.get("enum")) if is_schema(tag) else []
+            named = str(tags[0]) if tags else kind
+            if is_schema(found := own.get(name)):
+                yield named, found
+        elif is_schema(further):
+            yield kind, further
+        elif is_schema(items):
+            yield from inside(parts, kind, items, name)
+
+
+BOUNDS = {
+    "minimum": "at least {}",
+    "exclusiveMinimum": "above {}",
+    "maximum": "at most {}",
+    "exclusiveMaximum": "below {}",
+    "minLength": "of at least {} characters",
+    "maxLength": "of at most {} characters",
+}
+
+
+def explanation(parts: object, kind: str, node: Schema) -> Explained:
+    """Say what a part of a schema says."""
+    each_kind = [type_text(parts, each) for each in choices(parts, node)]
+    tables = [each.get("properties") for each in choices(parts, node)]
+    keys = [key for table in tables if is_schema(table) for key in table]
+    default = node.get("default")
+    return Explained(
+        kind=kind,
+        words=str(node.get("description", "")),
+        type=" or ".join(dict.fromkeys(filter(None, each_kind))),
+        default="" if default is None or is_schema(default) else toml(default),
+        keys=tuple(dict.fromkeys(keys)),
+    )
+
+
+def type_text(parts: object, node: Schema) -> str:
+    """Say what may be written: `number above 0`; empty: nothing at all."""
+    if allowed := listed(node.get("enum")):
+        return " or ".join(map(toml, allowed))
+    if "oneOf" in node:
+        return '{ env = "NAME" } or { file = "path" }'
+    name = str(node.get("type", ""))
+    if name == "array":
+        items = node.get("items")
+        of = type_text(parts, whole_of(parts, items)) if is_schema(items) else ""
+        return f"list of {of or 'values'}"
+    if name == "null":
+        return ""
+    words = {"object": "table", "boolean": "true or false", "string": "text"}
+    bounds = [text.format(node[key]) for key, text in BOUNDS.items() if key in node]
+    return " ".join((words.get(name, name), " and ".join(bounds))).strip()
 
 
 def below(kind: shapes.Type, name: str) -> list[shapes.Type]:

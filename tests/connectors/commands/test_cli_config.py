@@ -15,7 +15,7 @@ import pytest
 
 from connectors.cli import COMMANDS, run
 from connectors.commands import find_settings, innermost
-from connectors.settings.schema import table_lines
+from connectors.settings.schema import explained, table_lines
 from runtime import __version__
 from runtime.errors import MisuseError, SettingsError, SettingsListError
 
@@ -419,6 +419,83 @@ def test_who_only_looks_needs_no_secret(
     for command in (["agents", "list"], ["tools", "list"], ["hooks", "list"]):
         run([*command, "--config", keyed])
         assert "is not set" not in capsys.readouterr().err
+
+
+def test_only_what_is_set_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = ["config", "show", "--changed", "--config", OFFLINE]
+    assert run(shown) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f'default_agent = "anna"  # {OFFLINE}:')
+    assert "# default" not in out
+    assert "turn_timeout" not in out
+    assert run([*shown, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["settings"].keys() == found["origins"].keys()
+    assert found["settings"]["connectors.http.port"] == "8080"
+    assert run([*shown, "limits"]) == 0
+    assert capsys.readouterr().out == "# nothing is set here\n"
+    assert run([*shown, "limit"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        (
+            "limits.turn_timeout",
+            [
+                "Time limit in seconds",
+                "takes:    number above 0 and at most 86400\n",
+                "default:  300.0\n",
+                "here:     300.0  (default)",
+                "changes:  within three seconds",
+                "to set:   [limits] turn_timeout = …, or --set limits.turn_timeout=…",
+            ],
+        ),
+        ("connectors.http.port", ["(kind = http)", "8080  (config/offline.toml:"]),
+        ("log.level", ['"debug" or "error" or "info" or "warning"']),
+        (
+            "models.other.api_key",
+            ["(kind = openai)", "(kind = google)", '{ env = "NAM'],
+        ),
+        ("budgets.hard_usd", ["to set:   [[budgets]] hard_usd = …\n"]),
+        ("store.path", ["with the next start: all that is under way"]),
+        ("agents.anna.tools", ["here:     []  (default)", "list of text"]),
+        ("store", ["keys:     path, synchronous\n"]),
+    ],
+)
+def test_a_setting_is_explained(
+    key: str, said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["config", "explain", key, "--config", OFFLINE]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(key)
+    assert [each for each in said if each not in out] == []
+
+
+def test_an_explanation_needs_no_settings_and_knows_what_is_meant(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["config", "explain", "connectors.any.port"]) == 0
+    out = capsys.readouterr().out
+    assert "default:  8081" in out
+    assert "here:" not in out
+    assert run(["config", "explain", "limits.turn_timeuot"]) == 2
+    assert "Did you mean limits.turn_timeout" in capsys.readouterr().err
+
+
+def test_every_setting_can_be_explained() -> None:
+    names = (ROOT / "tests/house/stored_names.txt").read_text(encoding="utf-8")
+    keys = [
+        x.removeprefix("setting ") for x in names.splitlines() if x[:8] == "setting "
+    ]
+    assert len(keys) > 500
+    mute = [
+        key
+        for key in keys
+        if not key.endswith("*") and not explained(key.replace("*", "any").split("."))
+    ]
+    assert mute == []
 
 
 def test_who_runs_a_company_needs_each_secret(
