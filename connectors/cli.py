@@ -80,6 +80,10 @@ COMMANDS = {
         "Reminders, tasks, cron, heartbeats.",
     ),
     "serve": ("connectors.commands.serve", "Run all connectors until stopped."),
+    "status": (
+        "connectors.commands.status",
+        "How it is doing, on one screen; what to do.",
+    ),
     "tasks": ("connectors.commands.tasks", "What agents do, will do and did."),
     "tools": ("connectors.commands.tools", "List what agents can do."),
     "tree": ("connectors.commands.tree", "Show the actors of a running company."),
