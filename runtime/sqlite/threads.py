@@ -101,6 +101,14 @@ PAGE = 4096
 MOST_WAL_PAGES = 4000
 """Pages after which the WAL is copied even if the writer is busy."""
 
+STUCK_WAL_PAGES = 4 * MOST_WAL_PAGES
+"""Pages at which the writer makes readers wait, so that the WAL can begin anew."""
+
+# Chosen: a read of this program takes less; a reader that takes longer would hold up
+# every commit, and cannot be ended from here.
+READERS_GO_WITHIN = 50
+"""Milliseconds that the writer then waits for those who read an old state."""
+
 MOST_READS = 16
 """Reads answered together; a long one holds up the others by as much."""
 
@@ -292,6 +300,8 @@ class WriterThread(DatabaseThread):
         self._wal: tuple[int, int] | None = None
         self._wal_pages = 0  # since it was copied last
         self._wal_bytes = 0
+        self._copy_at = MOST_WAL_PAGES
+        self._is_held = False
 
     @property
     def most(self) -> int:
@@ -342,8 +352,31 @@ class WriterThread(DatabaseThread):
             if has_written:
                 self._note(is_behind=True)
         self.jobs.give_back(jobs, lambda: self._report(ended))
-        if self._wal_pages >= MOST_WAL_PAGES:
+        if self._wal_pages >= self._copy_at:
+            self._bound_wal(db)
+
+    def _bound_wal(self, db: apsw.Connection) -> None:
+        """Copy a WAL that has grown, and have it begin anew if it is far too large.
+
+        While another program reads an old state it cannot, and then the next try comes
+        when it has grown by as much again.
+        """
+        pages = self._wal_pages
+        if pages < STUCK_WAL_PAGES:
             self._checkpoint(db, apsw.SQLITE_CHECKPOINT_PASSIVE)
+        else:
+            db.set_busy_timeout(READERS_GO_WITHIN)
+            is_free = self._checkpoint(db, apsw.SQLITE_CHECKPOINT_RESTART)
+            db.set_busy_timeout(int(self.file.options.busy_timeout * 1000))
+            if not is_free and not self._is_held:
+                LOG.warning(
+                    "another program keeps the -wal of the database from being reused",
+                    bytes=pages * PAGE,
+                    path=str(self.file.wal_path),
+                    hint="it reads an old state: end that program's transaction",
+                )
+            self._is_held = not is_free
+        self._copy_at = pages + MOST_WAL_PAGES
 
     def _fail(self, jobs: Sequence[Job], error: apsw.Error) -> None:
         for job in jobs:
@@ -426,12 +459,22 @@ class WriterThread(DatabaseThread):
     def _count_pages(self, _db: apsw.Connection, _name: str, pages: int) -> int:
         self._wal_pages = pages
         self._wal_bytes = pages * PAGE
+        if pages + MOST_WAL_PAGES < self._copy_at:  # it has begun anew
+            self._copy_at = MOST_WAL_PAGES
         return apsw.SQLITE_OK
 
-    def _checkpoint(self, db: apsw.Connection, mode: int) -> None:
+    def _checkpoint(self, db: apsw.Connection, mode: int) -> bool:
+        """Copy the WAL as far as readers allow.
+
+        Returns:
+            False if a reader did not let it.
+        """
+        is_free = True
         try:
             pages, copied = db.wal_checkpoint(mode=mode)
             self._note(is_behind=pages != copied, anew=True)
+        except PASSING:  # what could be copied has been
+            is_free = False
         except (*DAMAGED, *DISK) as error:
             # Nothing is lost, the WAL keeps it all; but the disk is not well.
             is_damaged = isinstance(error, DAMAGED)
@@ -439,6 +482,7 @@ class WriterThread(DatabaseThread):
             ended = GroupEnded(healthy=False, damage=damage)
             self.jobs.give_back((), lambda: self._report(ended))
         self._wal_pages = 0
+        return is_free
 
 
 class WorkingThread:

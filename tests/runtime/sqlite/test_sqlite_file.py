@@ -115,6 +115,31 @@ async def test_a_wal_that_grew_gives_its_room_back(path: Path) -> None:
     await store.aclose()
 
 
+async def test_a_foreign_reader_is_told_of_and_costs_few_copies(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """While it reads, the WAL grows; then it begins anew and stays within its bound."""
+    store = await SqliteStore.open(SqliteFile(path))
+    wal = trio.Path(f"{path}-wal")
+    await store.commit(accepting("m0"))
+    reader = apsw.Connection(str(path))
+    reader.execute("BEGIN")
+    assert reader.execute("SELECT count(*) FROM inbox").get == 1
+    body = b"x" * 8_000_000
+    for version in range(15):
+        large = events("a", version, body=body)
+        await store.commit(Commit(at=NOW, appends=(large,)))
+    assert (await wal.stat()).st_size > 100_000_000
+    told = [each for each in caplog.records if "-wal" in each.getMessage()]
+    assert len(told) == 1
+    reader.close()
+    for version in range(15, 20):
+        large = events("a", version, body=body)
+        await store.commit(Commit(at=NOW, appends=(large,)))
+    assert (await wal.stat()).st_size <= 67_108_864 + 10_000_000
+    await store.aclose()
+
+
 async def test_a_file_that_others_could_read_is_made_private(path: Path) -> None:
     await write_one(path)
     set_mode(path, 0o644)
