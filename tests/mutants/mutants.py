@@ -8,6 +8,7 @@ rooms.
 from __future__ import annotations
 
 from tests.mutants.by_itself import BY_ITSELF
+from tests.mutants.kernel import KERNEL
 from tests.mutants.mistake import Mutant
 from tests.mutants.promises import PROMISES
 from tests.mutants.rooms import ROOMS
@@ -311,6 +312,7 @@ MUTANTS = (
         "FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC\n",
         ("tests/connectors/tools/test_workspace.py",),
     ),
+    *KERNEL,
     *ROOMS,
     *SCHEDULE,
     *BY_ITSELF,

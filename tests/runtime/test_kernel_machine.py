@@ -6,7 +6,7 @@ deadlines, and act against themselves in their hooks. When all is quiet, every m
 must have had its fates, and no more.
 
 Short by default. As many steps as wanted, from any seed:
-`KERNEL_STEPS=1000000 KERNEL_SEED=7 python -m pytest --timeout 0 tests/runtime/test_kernel_machine.py`
+`KERNEL_STEPS=1000000 KERNEL_SEED=7 python -m pytest --timeout 0 -n 0 FILE`
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from contextlib import suppress
-from random import Random
+from random import Random  # noqa: TID251  a seeded one, for each life
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pykka
@@ -131,7 +131,7 @@ class Culprit(Actor):
         dice = self.life.dice.random()
         if dice < 0.05:
             raise CrashError("start")
-        return trio.sleep(0.1) if dice < 0.3 else None
+        return pause(0.1) if dice < 0.3 else None
 
     def on_stop(self) -> Any:
         return self.harm_in_hook()
@@ -160,7 +160,7 @@ class Culprit(Actor):
             self.actor_ref.kill()
             self.actor_ref.crash(CrashError("in a hook"))
             self.actor_ref.interrupt()
-        return trio.sleep(dice * 5) if dice < 0.4 else None
+        return pause(dice * 5) if dice < 0.4 else None
 
     def on_receive(self, message: Message) -> Any:
         if self.is_over or self.is_handling:
@@ -216,6 +216,10 @@ class Culprit(Actor):
                 message.reply.offer("put off")
             return None
         return super()._handle_receive(message)
+
+
+async def pause(seconds: float) -> None:
+    await trio.sleep(seconds)
 
 
 def crash(_reply: object = None) -> None:

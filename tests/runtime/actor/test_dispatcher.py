@@ -184,3 +184,13 @@ async def test_a_stale_place_on_the_queue_is_no_matter(
         await wait_settled(system)
         assert probe.received == []
         assert system.statistics().run_queue == 0
+
+
+async def test_what_trio_has_seen_to_begins_a_new_turn() -> None:
+    pump = Dispatcher(print)
+    pump.open()
+    assert not pump.spend(MESSAGES_PER_TURN)
+    assert not pump.spend(1)
+    await trio.lowlevel.checkpoint()
+    assert pump.spend(1)
+    pump.close()

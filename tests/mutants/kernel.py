@@ -1,0 +1,105 @@
+"""Mistakes in the kernel: each breaks a promise of `runtime/SEMANTICS.md`."""
+
+from __future__ import annotations
+
+from tests.mutants.mistake import Mutant
+
+ATTACKED = ("tests/runtime/test_attacked.py",)
+ENDS = ("tests/house/kernel/test_semantics.py", "tests/runtime/test_actor_ends.py")
+
+KERNEL = (
+    Mutant(
+        "the last end of an actor counts, not the gravest",
+        "runtime/actor/messages.py",
+        "    if SEVERITY.get(after.how, 0) <= SEVERITY.get(before.how, 0):\n",
+        "    if after.how == before.how:\n",
+        (*ENDS, *ATTACKED, "tests/runtime/test_kernel_machine.py"),
+    ),
+    Mutant(
+        "killed in its own hook, it goes on",
+        "runtime/actor/cell.py",
+        "        interrupted, self.current = self.current, STASHED\n",
+        "        interrupted, self.current = self.current, EMPTY\n",
+        ATTACKED,
+    ),
+    Mutant(
+        "a cancellation from elsewhere ends the kernel",
+        "runtime/actor/kernel.py",
+        "is_ending = is_awaited and trio.current_effective_deadline() == -inf\n",
+        "is_ending = is_awaited\n",
+        ATTACKED,
+    ),
+    Mutant(
+        "the pump never gives way",
+        "runtime/actor/dispatcher.py",
+        "                if not self._turn.spend(spent):\n                    return\n",
+        "                self._turn.spend(spent)\n",
+        (
+            "tests/house/kernel/test_semantics_system.py",
+            "tests/runtime/actor/test_fairness.py",
+        ),
+    ),
+    Mutant(
+        "a turn is never begun anew",
+        "runtime/actor/dispatcher.py",
+        "        self.left = MESSAGES_PER_TURN\n        self._ends = None\n\n    def s",
+        "        self._ends = None\n\n    def s",
+        ("tests/runtime/actor/test_dispatcher.py",),
+    ),
+    Mutant(
+        "an answer replaces the one before",
+        "runtime/actor/reply.py",
+        "            if self._outcome is not None:\n                return False\n",
+        "",
+        ("tests/runtime/actor/test_reply.py",),
+    ),
+    Mutant(
+        "room that is made admits nobody",
+        "runtime/actor/mailbox.py",
+        "        if self.senders:\n            self.admit()\n",
+        "",
+        ("tests/runtime/actor/test_room.py", "tests/house/kernel/test_semantics.py"),
+    ),
+    Mutant(
+        "who put its answer off and ends leaves the asker waiting",
+        "runtime/actor/lifecycle.py",
+        "    deferred, cell.deferred = cell.deferred or (), None\n",
+        "    deferred, cell.deferred = (), None\n",
+        ("tests/runtime/actor/test_reply.py",),
+    ),
+    Mutant(
+        "ticks drift with the loop",
+        "runtime/actor/timers.py",
+        "        due = timer.due + period * (slept + 1)\n",
+        "        due = owner.kernel.now() + period\n",
+        ("tests/runtime/actor/test_timers.py",),
+    ),
+    Mutant(
+        "who fails falling asleep is started again",
+        "runtime/actor/lifecycle.py",
+        '    if cell.state != "passivating":\n',
+        "    if cell.actor is not None:\n",
+        ("tests/runtime/supervision",),
+    ),
+    Mutant(
+        "a thread's message goes into a mailbox by itself",
+        "runtime/actor/cell.py",
+        "        if get_ident() != kernel.dispatcher.thread_id:\n",
+        "        if kernel.is_closing:\n",
+        ATTACKED,
+    ),
+    Mutant(
+        "who is late but answers goes on",
+        "runtime/actor/cell.py",
+        "            if exit_ is None:\n                return True\n",
+        "            if not self.is_killed:\n                return True\n",
+        ATTACKED,
+    ),
+    Mutant(
+        "whoever holds the -wal up is named with each try",
+        "runtime/sqlite/threads.py",
+        "            self._is_held = not is_free\n",
+        "",
+        ("tests/runtime/sqlite/test_sqlite_file.py",),
+    ),
+)
