@@ -1,4 +1,4 @@
-"""Proves that the program of `docs/kernel.md` runs, and prints what the page says."""
+"""Proves that the pages about the kernel say what is so."""
 
 from __future__ import annotations
 
@@ -23,3 +23,15 @@ def test_the_program_of_the_page_prints_what_the_page_says() -> None:
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, printed), done.stderr
+
+
+def test_each_promise_is_compared_with_those_of_others() -> None:
+    promised = re.findall(
+        r"^- (P\d+)\. ",
+        (readme.ROOT / "runtime" / "SEMANTICS.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    text = PAGE.with_name("kernel-compared.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (P\d+) \|(.*)\|$", text, re.MULTILINE)
+    assert [number for number, _ in rows] == promised
+    assert all(len(cells.split(" | ")) == 5 for _, cells in rows)
