@@ -79,6 +79,9 @@ class Reservation(msgspec.Struct, frozen=True):
     who: Spender
     estimate: Amount
     client: Model
+    probed_at: float | None = None
+    """As in `Pool.begin`: others wait for how it goes."""
+
     is_void: bool = False
     """Whether other settings hold now, for which it says nothing."""
 
@@ -269,11 +272,14 @@ class Accounts(Actor):
         estimate = asked.estimate
         tokens = estimate.input_tokens + estimate.output_tokens
         amount = Amount(self._catalogue.cost(chosen.model, estimate), tokens)
-        self._pool.begin(chosen, now)
+        probed_at = self._pool.begin(chosen, now)
         catalogue = self._catalogue
         client = catalogue.clients[chosen.account]
         call = self._services.ids.new()
-        self._hold(call, Reservation(asked.turn, chosen, asked.who, amount, client))
+        self._hold(
+            call,
+            Reservation(asked.turn, chosen, asked.who, amount, client, probed_at),
+        )
         offer = catalogue.offers[chosen.model]
         prices = catalogue.prices.get(chosen.model, NO_PRICES)
         return Reserved(call, chosen, client, offer, prices)
@@ -298,7 +304,7 @@ class Accounts(Actor):
             return
         self._spending.free(call)
         if not held.is_void:
-            self._pool.end(held.backend)
+            self._pool.end(held.backend, held.probed_at)
         if held.turn in self._turns:
             self._turns[held.turn].discard(call)
 

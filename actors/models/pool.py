@@ -4,9 +4,12 @@ Pure. An account is a key or a server at a provider; the same model may be had o
 several. A *backend* is one model on one account: what cools down after a failure,
 because providers limit each model of an account by itself.
 
-Two kinds of cool-down. What the provider asks for, or a used-up quota, is kept to
-whatever happens. What is only guessed counts while there is anything else to ask;
-with nothing else left, waiting longer than seconds would help nobody.
+Each backend, and each account, has one circuit, which alone says when it may be asked.
+What the provider asks for, or a used-up quota, is kept to whatever happens. What is
+only guessed counts while there is anything else to ask; with nothing else left, waiting
+longer than seconds would help nobody. When the time is over, one call is made as a
+probe before all others are let in. A question that finds no backend is told when the
+next one may be asked, and its message waits for that.
 
 How long one question goes on when the models it is put to fail.
 
@@ -59,6 +62,10 @@ FORGET_RUNG = 3600.0
 # Chosen: a call counts half as much ten minutes later, so that an account that comes
 # back from a cool-down is not given every call until it has caught up.
 HALF_LIFE = 600.0
+
+# Chosen: most failures are told within that, and nobody waits for it longer.
+PROBE = 2.0
+"""Seconds for which nobody asks beside a probe; if it goes on, it gets an answer."""
 
 NEVER = math.inf
 
@@ -120,48 +127,110 @@ class NoBackend(msgspec.Struct, frozen=True):
     will before the settings are mended."""
 
 
-class CoolDown(msgspec.Struct):
-    """The recent failures of a backend, and until when it is left alone."""
+class Circuit(msgspec.Struct):
+    """When a backend, or an account, may be asked: it is closed, open or half-open.
+
+    Closed: it answered last. A failure opens it until a time: before that it is asked
+    only if there is nothing else to ask, and not at all where the provider said so.
+    After that it is half-open: the next call is a probe, and nobody asks beside it
+    until it has failed, or gone on for `PROBE` seconds. A call that ends well closes
+    the circuit.
+    """
+
+    until: float = -math.inf
+    """Open until then, in the caller's monotonic seconds; closed: minus infinity."""
+
+    required_until: float = -math.inf
+    """Asked by nobody until then, as the provider said, or a quota or key says."""
+
+    resort_at: float = -math.inf
+    """When it may be asked if there is nothing else to ask, if not required longer."""
+
+    probed_at: float | None = None
+    """When the probe under way began; None: there is none."""
 
     failed_at: float = -math.inf
-    asked_until: float = -math.inf
-    """The provider asked to be left alone until then."""
-
-    guessed_until: float = -math.inf
-    rung: int = -1
-    """Where on the ladder the guess stands."""
-
-    quota_until: float = -math.inf
-    quota_rung: int = -1
     quick: int = 0
     """Failures that followed each other within a minute."""
 
+    rungs: dict[str, int] = {}
+    """Where on each ladder it stands, by its name."""
+
     @property
-    def required_until(self) -> float:
-        """Until when it is left alone whatever happens."""
-        return max(self.asked_until, self.quota_until)
+    def is_closed(self) -> bool:
+        """Whether it did not fail since it answered last."""
+        return self.until == -math.inf
 
     @property
     def free_at(self) -> float:
         """When it is one like any other again."""
-        return max(self.required_until, self.guessed_until)
+        return max(self.until, self._after_probe)
 
     @property
     def last_resort_at(self) -> float:
         """When it may be asked if there is nothing else."""
-        wait = min(QUICK * 2.0 ** min(max(self.quick - 1, 0), 30), LONGEST_QUICK)
-        guessed = min(self.guessed_until, self.failed_at + wait)
-        return max(self.required_until, guessed)
+        guessed = min(self.until, self.resort_at)
+        return max(self.required_until, guessed, self._after_probe)
 
+    @property
+    def _after_probe(self) -> float:
+        return -math.inf if self.probed_at is None else self.probed_at + PROBE
 
-class ShutOut(msgspec.Struct):
-    """An account that did not take its key when it was asked last."""
+    def begin(self, now: float) -> bool:
+        """Let a call begin; tell whether it is the probe."""
+        if self.is_closed or self.probed_at is not None:
+            return False
+        self.probed_at = now
+        return True
 
-    rung: int
-    """Where on the ladder it stands."""
+    def end(self, probed_at: float) -> None:
+        """Let the probe be over that began then, if it still is the one."""
+        if self.probed_at == probed_at:
+            self.probed_at = None
 
-    until: float
-    """It is left alone until then."""
+    def succeeded(self, now: float) -> None:
+        """Close it, but for what is required: the call had begun before that."""
+        kept = {"quota": self.rungs["quota"]} if "quota" in self.rungs else {}
+        is_kept = self.required_until > now
+        self.until = self.required_until = self.required_until if is_kept else -math.inf
+        self.resort_at, self.probed_at = -math.inf, None
+        self.failed_at, self.quick = -math.inf, 0
+        self.rungs = kept if is_kept else {}
+
+    def failed(self, kind: ModelFault, asked: float | None, now: float) -> None:
+        """Open it.
+
+        Args:
+            kind: of what kind the failure is.
+            asked: seconds the provider asked for; None: it did not.
+            now: seconds on the caller's monotonic clock.
+        """
+        is_apart = now - self.failed_at >= FORGET_QUICK
+        self.quick = 1 if is_apart else self.quick + 1
+        required, guessed = asked or 0.0, 0.0
+        if kind == "quota":
+            required = max(required, self._climb(kind, QUOTA_LADDER, now))
+        elif kind == "auth":
+            required = max(required, self._climb(kind, AUTH_LADDER, now))
+        elif kind not in {"rate", "overload"}:
+            guessed = SHORT
+        elif asked is None:
+            if now >= self.until + FORGET_RUNG:
+                self.rungs.pop("guess", None)
+            guessed = self._climb("guess", LADDER, now)
+        self.required_until = max(self.required_until, now + required)
+        self.until = max(self.until, self.required_until, now + guessed)
+        wait = QUICK * 2.0 ** min(self.quick - 1, 30)
+        self.resort_at = now + min(wait, LONGEST_QUICK)
+        self.failed_at, self.probed_at = now, None
+
+    def _climb(self, name: str, ladder: tuple[float, ...], now: float) -> float:
+        """Give the seconds of the next rung; calls that fail together are one step."""
+        rung = self.rungs.get(name, -1)
+        if rung < 0 or now >= self.until:
+            rung = min(rung + 1, len(ladder) - 1)
+        self.rungs = {**self.rungs, name: rung}
+        return ladder[rung]
 
 
 class BackendUse(msgspec.Struct):
@@ -192,9 +261,10 @@ class Pool:
     ) -> None:
         self._offers = offers
         self._preferences = preferences
-        self._cooling: dict[Backend, CoolDown] = {}
+        self._circuits: dict[Backend | str, Circuit] = {}
+        """Of backends, and of accounts by their names, that are not closed."""
+
         self._uses: dict[Backend, BackendUse] = {}
-        self._out: dict[str, ShutOut] = {}
 
     def reoffer(
         self,
@@ -217,10 +287,9 @@ class Pool:
             for account in offer.accounts
             if account not in renewed
         }
-        self._cooling = {b: known for b, known in self._cooling.items() if b in staying}
         self._uses = {b: use for b, use in self._uses.items() if b in staying}
-        accounts = {backend.account for backend in staying}
-        self._out = {name: out for name, out in self._out.items() if name in accounts}
+        whose: set[Backend | str] = {*staying, *(each.account for each in staying)}
+        self._circuits = {x: known for x, known in self._circuits.items() if x in whose}
 
     def has(self, model: str) -> bool:
         """Tell whether there is a model of this name."""
@@ -229,7 +298,7 @@ class Pool:
     @property
     def out(self) -> frozenset[str]:
         """Accounts that did not take their keys when they were asked last."""
-        return frozenset(self._out)
+        return frozenset(x for x in self._circuits if isinstance(x, str))
 
     def line(self, wanted: BackendQuery) -> list[str]:
         """Give the models that may answer, the best first.
@@ -262,40 +331,47 @@ class Pool:
         if ready:
             return min(ready, key=self.free_at)
         # Why not the others: a question does not wait for a key to be mended.
-        let_in = [each for each in everyone if self._out_until(each) <= now]
+        let_in = [x for x in everyone if self._circuit(x.account).until <= now]
         return NoBackend(min(map(self.last_resort_at, let_in), default=NEVER))
 
-    def begin(self, backend: Backend, now: float) -> None:
-        """Count a call that begins."""
+    def begin(self, backend: Backend, now: float) -> float | None:
+        """Count a call that begins; give `now` if it is a probe."""
         use = self._uses.setdefault(backend, BackendUse())
         use.count, use.at = use.of(now) + 1.0, now
         use.in_flight += 1
+        begun = [self._circuit(x).begin(now) for x in (backend, backend.account)]
+        return now if any(begun) else None
 
-    def end(self, backend: Backend) -> None:
-        """Count a call that is over, however it ended."""
+    def end(self, backend: Backend, probed_at: float | None = None) -> None:
+        """Count a call that is over, however it ended.
+
+        Args:
+            backend: who was asked.
+            probed_at: as `begin` gave it; after a probe the next call may be one.
+        """
         use = self._uses.get(backend)
         if use is not None and use.in_flight > 0:
             use.in_flight -= 1
+        if probed_at is not None:
+            self._circuit(backend).end(probed_at)
+            self._circuit(backend.account).end(probed_at)
 
     def succeeded(self, backend: Backend, now: float) -> None:
-        """Forget its failures.
+        """Close its circuit.
 
         While the provider asks for rest, or the quota is used up, that is kept: the
         call had begun before.
         """
-        self._out.pop(backend.account, None)
-        known = self._cooling.pop(backend, None)
-        if known is not None and known.required_until > now:
-            self._cooling[backend] = CoolDown(
-                asked_until=known.asked_until,
-                quota_until=known.quota_until,
-                quota_rung=known.quota_rung,
-            )
+        self._circuits.pop(backend.account, None)
+        circuit = self._circuit(backend)
+        circuit.succeeded(now)
+        if circuit.is_closed:
+            self._circuits.pop(backend, None)
 
     def failed(
         self, backend: Backend, kind: ModelFault, retry_after: float | None, now: float
     ) -> None:
-        """Let a backend cool down after a failure.
+        """Open the circuit of a backend after a failure, or of its account.
 
         Args:
             backend: who failed.
@@ -309,38 +385,22 @@ class Pool:
             return
         if kind == "protocol" and hint(retry_after) is None:
             return
-        if kind == "auth":
-            self._shut_out(backend.account, now)
-            return
-        known = self._cooling.setdefault(backend, CoolDown())
-        is_apart = now - known.failed_at >= FORGET_QUICK
-        known.quick = 1 if is_apart else known.quick + 1
-        self._cool(known, kind, hint(retry_after), now)
-        known.failed_at = now
+        whose = backend.account if kind == "auth" else backend
+        self._circuits.setdefault(whose, Circuit()).failed(kind, hint(retry_after), now)
 
     def free_at(self, backend: Backend) -> float:
-        """When a backend's cool-down ends; in the past if there is none."""
-        known = self._cooling.get(backend)
-        free_at = known.free_at if known is not None else -math.inf
-        return max(free_at, self._out_until(backend))
+        """When a backend is one like any other; in the past if it is."""
+        own, account = self._circuit(backend), self._circuit(backend.account)
+        return max(own.free_at, account.free_at)
 
     def last_resort_at(self, backend: Backend) -> float:
         """When a backend may be asked if there is nothing else to ask."""
-        known = self._cooling.get(backend)
-        may_at = known.last_resort_at if known is not None else -math.inf
-        return max(may_at, self._out_until(backend))
+        own, account = self._circuit(backend), self._circuit(backend.account)
+        return max(own.last_resort_at, account.free_at)
 
-    def _out_until(self, backend: Backend) -> float:
-        out = self._out.get(backend.account)
-        return out.until if out is not None else -math.inf
-
-    def _shut_out(self, account: str, now: float) -> None:
-        """Leave an account alone; calls that fail together are one step."""
-        known = self._out.get(account)
-        if known is not None and now < known.until:
-            return
-        rung = 0 if known is None else min(known.rung + 1, len(AUTH_LADDER) - 1)
-        self._out[account] = ShutOut(rung, now + AUTH_LADDER[rung])
+    def _circuit(self, whose: Backend | str) -> Circuit:
+        """Give the circuit of a backend or an account; a closed one is not kept."""
+        return self._circuits.get(whose) or Circuit()
 
     def use(self, backend: Backend, now: float) -> tuple[int, float]:
         """Give its calls in flight, and what all its calls count for."""
@@ -348,13 +408,17 @@ class Pool:
         return (known.in_flight, known.of(now)) if known is not None else (0, 0.0)
 
     def cooling(self, now: float) -> list[Backend]:
-        """Name the backends that are not free."""
+        """Name the backends whose circuit, or that of their account, is open."""
         names = (
             Backend(account, offer.name)
             for offer in self._offers.values()
             for account in offer.accounts
         )
-        return [each for each in names if self.free_at(each) > now]
+        return [
+            each
+            for each in names
+            if max(self._circuit(x).until for x in (each, each.account)) > now
+        ]
 
     def _candidates(self, wanted: BackendQuery, now: float) -> Iterator[Backend]:
         for name in self.line(wanted):
@@ -374,29 +438,6 @@ class Pool:
         no_tools = wanted.needs_tools and not can_act
         no_images = wanted.needs_images and not offer.takes_images
         return 2 * no_tools + no_images
-
-    def _cool(
-        self, known: CoolDown, kind: ModelFault, asked: float | None, now: float
-    ) -> None:
-        if asked is not None:
-            known.asked_until = max(known.asked_until, now + asked)
-        if kind == "quota":
-            if now >= known.quota_until:
-                known.quota_rung = min(known.quota_rung + 1, len(QUOTA_LADDER) - 1)
-            wait = QUOTA_LADDER[known.quota_rung]
-            known.quota_until = max(known.quota_until, now + wait)
-        elif kind not in {"rate", "overload"}:
-            known.guessed_until = max(known.guessed_until, now + SHORT)
-        elif asked is None:
-            self._climb(known, now)
-
-    def _climb(self, known: CoolDown, now: float) -> None:
-        """Go up the ladder; calls that fail together are one step."""
-        if known.rung < 0 or now >= known.guessed_until + FORGET_RUNG:
-            known.rung = 0
-        elif now >= known.guessed_until:
-            known.rung = min(known.rung + 1, len(LADDER) - 1)
-        known.guessed_until = max(known.guessed_until, now + LADDER[known.rung])
 
 
 def hint(retry_after: float | None) -> float | None:

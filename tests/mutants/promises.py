@@ -8,6 +8,7 @@ STRUCK = ("tests/stories/hooks/test_struck_words.py",)
 LINES = ("tests/actors/inbound/test_chat_lines.py",)
 QUEUE = ("tests/actors/session/test_queue.py",)
 PERMITS = ("tests/actors/models/test_limiter.py",)
+CIRCUITS = ("tests/actors/models/test_accounts.py",)
 LEDGER = ("tests/actors/models/test_spending.py",)
 
 PROMISES = (
@@ -148,6 +149,28 @@ PROMISES = (
         "    except ValueError as error:\n",
         "    except ZeroDivisionError as error:\n",
         LEDGER,
+    ),
+    # --- circuits -----------------------------------------------------------------
+    Mutant(
+        "circuits: all at once after a failure",
+        "actors/models/pool.py",
+        "else self.probed_at + PROBE",
+        "else self.probed_at",
+        CIRCUITS,
+    ),
+    Mutant(
+        "circuits: a probe that nobody waits for is never over",
+        "actors/models/pool.py",
+        "        if self.probed_at == probed_at:\n",
+        "        if False:\n",
+        CIRCUITS,
+    ),
+    Mutant(
+        "circuits: a late answer ends what the provider asked for",
+        "actors/models/pool.py",
+        "        is_kept = self.required_until > now\n",
+        "        is_kept = False\n",
+        CIRCUITS,
     ),
     # --- clocks -------------------------------------------------------------------
     Mutant(

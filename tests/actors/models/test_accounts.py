@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from actors.errors import ModelFault
 from actors.models.pool import (
@@ -18,6 +19,7 @@ from actors.models.pool import (
     LONGEST_WAIT,
     MOST_CALLS,
     NEVER,
+    PROBE,
     QUOTA_LADDER,
     ROUNDS,
     SHORT,
@@ -228,6 +230,70 @@ def test_the_request_s_own_fault_cools_nobody_down(kind: ModelFault) -> None:
     pool = make_pool()
     pool.failed(A, kind, 60.0, 0)
     assert pool.cooling(0) == []
+
+
+ONLY = Backend("a", "only")
+
+
+class OneBackend(RuleBasedStateMachine):
+    """Asks one backend: all may after an answer, and one at a time after a failure."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        only = ModelOffer(name="only", model="m", accounts=("a",))
+        self.pool = Pool({"only": only}, {})
+        self.now, self.is_failed = 0.0, False
+        self.calls: list[float | None] = []
+        """When each call under way began, if it is a probe."""
+
+        self.probe: float | None = None
+
+    def choose(self, now: float) -> Backend | NoBackend:
+        return self.pool.choose(BackendQuery(model="only"), now)
+
+    @rule(seconds=st.sampled_from([0.1, 0.6, 1.0, PROBE, 61.0]))
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+    @rule()
+    def begin(self) -> None:
+        now, chosen = self.now, self.choose(self.now)
+        if isinstance(chosen, NoBackend):
+            assert self.is_failed, "a closed circuit lets everybody in"
+            assert chosen.at > now
+            assert chosen.at == NEVER or self.choose(chosen.at) == ONLY
+            return
+        assert self.probe is None or now - self.probe >= PROBE
+        is_probe = self.is_failed and self.probe is None
+        begun = self.pool.begin(ONLY, now)
+        assert begun == (now if is_probe else None)
+        self.calls.append(begun)
+        self.probe = now if is_probe else self.probe
+
+    @precondition(lambda self: self.calls)
+    @rule(which=st.integers(0, 9), fault=st.sampled_from(["", "", "overload", "auth"]))
+    def end(self, which: int, fault: Literal["", "overload", "auth"]) -> None:
+        self._over(which)
+        self.is_failed, self.probe = bool(fault), None
+        if fault:
+            self.pool.failed(ONLY, fault, None, self.now)
+        else:
+            self.pool.succeeded(ONLY, self.now)
+
+    @precondition(lambda self: self.calls)
+    @rule(which=st.integers(0, 9))
+    def cancel(self, which: int) -> None:
+        probed_at = self._over(which)
+        if probed_at is not None and probed_at == self.probe:
+            self.probe = None
+
+    def _over(self, which: int) -> float | None:
+        probed_at = self.calls.pop(which % len(self.calls))
+        self.pool.end(ONLY, probed_at)
+        return probed_at
+
+
+TestOneBackend = OneBackend.TestCase
 
 
 def test_fallbacks_come_before_a_last_resort() -> None:
