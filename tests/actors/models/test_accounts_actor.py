@@ -22,7 +22,7 @@ from actors.models.messages import (
     Reserve,
     Reserved,
 )
-from actors.models.pool import Backend
+from actors.models.pool import PROBE, SHORT, Backend
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.restarts import Backoff
 from runtime.supervision.supervisor import Supervisor, SupervisorConfig
@@ -161,6 +161,27 @@ async def test_what_is_held_and_what_cools_down_outlives_a_failure(
         assert await bench.reserve() == CallLater(2.0, is_held=True)
         bench.end(first, tokens=1)
         granted(await bench.reserve(), home)
+
+
+async def test_after_a_failure_one_call_goes_first_and_one_that_dies_lets_another(
+    autojump_clock: Clock,
+) -> None:
+    async with open_bench(autojump_clock) as bench:
+        mortal = probe(bench.system, "mortal")
+        tried = frozenset({Backend("home", "smart")})
+        granted(await bench.reserve(tried))  # the circuit is closed: all may
+        granted(await bench.reserve(tried))
+        bench.end(outcome="network")
+        await trio.sleep(SHORT)
+        granted(await bench.reserve(tried, mortal))
+        assert isinstance(await bench.reserve(tried), CallLater)
+        mortal.actor_ref.kill()
+        await wait_settled(bench.system)
+        granted(await bench.reserve(tried))
+        await trio.sleep(PROBE)
+        granted(await bench.reserve(tried))  # the probe goes on
+        bench.end(outcome="ok")
+        granted(await bench.reserve(tried))
 
 
 async def test_who_died_during_a_failure_holds_nothing(autojump_clock: Clock) -> None:

@@ -17,7 +17,7 @@ ROWS = [
 WANTED = (
     *("commits", "bridge", "log lines", "tool server", "sandbox", "embed"),
     *("attachments", "fetched", "outgoing webhook", "tabs", "HTTP server"),
-    *("backlog", "open messages", "dead letters", "memory"),
+    *("lines of the router", "open messages", "dead letters", "memory"),
 )
 
 

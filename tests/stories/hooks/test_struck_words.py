@@ -40,7 +40,7 @@ from tests.fakes.company.hooked import hooked, passes, refuses
 from tests.fakes.company.minded import Minded
 from tests.fakes.media import FakeDocuments, FakeFetches, FakeTranscriber
 from tests.fakes.models.summing import Notebook, Summer
-from tests.stories.outbound.test_sent_files import stage
+from tests.stories.outbound.test_sent_files import sends, stage
 
 if TYPE_CHECKING:
     from actors.hooks.book import AskHook
@@ -277,6 +277,35 @@ async def test_names_and_captions_of_files_are_as_the_hook_leaves_them(
     sent, *_ = [each.file for each in cast.platform.deliveries if each.file]
     assert (sent.name, sent.caption) == ("b.pdf", "this is [struck]")
     assert places(cast, caplog) == []
+
+
+@pytest.mark.parametrize("talk", [strikes, holds_back])
+async def test_captions_of_files_sent_by_a_tool_are_as_the_hook_leaves_them(
+    talk: Any, autojump_clock: Clock
+) -> None:
+    cast = stage(sends("b.pdf", caption=f"this is {WORD}"), "There.")
+    struck(cast, talk)
+    await converse(autojump_clock, cast, "hello")
+    sent = [each.file.caption for each in cast.platform.deliveries if each.file]
+    assert sent == (["this is [struck]"] if talk is strikes else [])
+
+
+@pytest.mark.parametrize("talk", [strikes, holds_back])
+async def test_a_task_handed_on_by_a_tool_is_as_the_hook_leaves_it(
+    talk: Any, autojump_clock: Clock
+) -> None:
+    hands_on = call("delegate", agent="ben", task=f"Say {WORD}")
+
+    def talks(request: ModelRequest) -> str | Says:
+        if request.agent == "ben" or request.lines[-1].role == "tool":
+            return "well"
+        return Says("ben does it.", calls=(hands_on,))
+
+    cast = pair(FakeModel(talks))
+    struck(cast, talk)
+    await converse(autojump_clock, cast, "hello")
+    asked = [heard(each) for each in cast.model.requests if each.agent == "ben"]
+    assert asked == (["Say [struck]"] if talk is strikes else [])
 
 
 async def test_thoughts_do_not_get_past_a_hook(
