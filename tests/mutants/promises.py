@@ -100,10 +100,10 @@ PROMISES = (
         STRUCK,
     ),
     Mutant(
-        "hooks: tasks of an answer that is held back",
+        "hooks: tasks handed on by a tool as they were",
         "actors/hooks/outgoing.py",
-        "            delegations=(),\n",
-        "",
+        '            reworded(each, lambda text: word("task", text))\n',
+        "            reworded(each, lambda text: text)\n",
         STRUCK,
     ),
     Mutant(
