@@ -9,10 +9,11 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard, cast, get_args
+from typing import TypeGuard, cast, get_args
 
 import msgspec
 from msgspec import Struct
