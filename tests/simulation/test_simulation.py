@@ -18,6 +18,7 @@ from trio.testing import MockClock
 from actors.schedule.rows import SLOT, SlotRecord
 from tests.simulation.appointments import has_appointments
 from tests.simulation.controls import CONTROLS
+from tests.simulation.faults import Faults, swings
 from tests.simulation.hangs import has_hang, play, with_hang
 from tests.simulation.passing import held_up
 from tests.simulation.rooms import CHATS, EVERY, FIRST, HABITS, plan_for
@@ -91,6 +92,18 @@ def test_every_invariant_holds_in_every_run(chunk: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_one_persons_trouble_holds_up_nobody_else(seed: int) -> None:
     assert held_up(seed) == []
+
+
+def test_in_every_third_seed_of_each_kind_the_clock_jumps_both_ways() -> None:
+    both: list[int] = []
+    for seed in range(9):
+        dice = random.Random(seed)  # noqa: S311
+        faults = Faults(dice, 30.0, swings=swings(seed))
+        jumps = {each.jump > 0 for each in faults.strikes if each.kind == "wall"}
+        if swings(seed):
+            assert jumps == {True, False}
+            both.append(seed % 3)
+    assert sorted(both) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("seed", [1, 7, 23])
