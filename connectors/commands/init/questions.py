@@ -198,6 +198,8 @@ class Questions:
             lambda answer: read_model(answer, self._seen.known),
         )
         if provider.name == EMBEDDED:
+            if given is None and not self._given.asks:
+                say("\n".join(no_model_lines(self._seen)))
             return ChosenModel(ModelChoice(provider=provider, model=""))
         model = named or provider.model
         if provider.name == OLLAMA and not named and self._seen.ollama:
@@ -316,6 +318,16 @@ def found_lines(seen: FoundSetup) -> list[str]:
     ]
     lines += [f"  (not usable: {reason})" for reason in seen.useless]
     return [*lines, f"Not found, but known: {', '.join(others)}"] if others else lines
+
+
+def no_model_lines(seen: FoundSetup) -> list[str]:
+    """Say that settings without a model are written, and how to have one."""
+    return [
+        "No model was found here: no key that can be used, and no Ollama server.",
+        *(f"  (not usable: {reason})" for reason in seen.useless),
+        "The agent follows a small script, which is no model.",
+        "Once there is a key: callboard init --force",
+    ]
 
 
 def check_reachable(choice: ModelChoice) -> None:

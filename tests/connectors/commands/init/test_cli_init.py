@@ -64,6 +64,8 @@ def everything(folder: Path) -> set[str]:
 def test_without_a_terminal_a_key_and_a_network_all_is_ready(tmp_path: Path) -> None:
     done = callboard(tmp_path, "init", "--ollama", NOBODY)
     assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("No model was found here: no key that can be used")
+    assert "follows a small script, which is no model" in done.stdout
     assert done.stdout.endswith("Next:\n  callboard chat\n  callboard serve\n")
     checked = callboard(tmp_path, "config", "check")
     assert checked.stdout == "callboard.toml: ok (1 agent, 1 model, 2 connectors)\n"
