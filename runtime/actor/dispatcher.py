@@ -74,7 +74,7 @@ class Turn(trio.abc.Instrument):
         """Count what was handled; tell whether the turn goes on."""
         self.left -= messages
         now = self.now()
-        if self._ends is None:  # from here on: most turns end before the first look
+        if self._ends is None:
             self._ends = now + SECONDS_PER_TURN
         return self.left > 0 and now < self._ends
 
@@ -218,6 +218,7 @@ class Dispatcher:
 
     def _pump(self) -> None:
         queue, popleft = self.queue, self.queue.popleft
+        self._turn.spend(0)  # its time begins before the first batch, which may be long
         spent = 0
         while queue:
             spent += popleft().step(BATCH)

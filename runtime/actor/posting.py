@@ -259,8 +259,8 @@ class Intake:
         try:
             actor.on_stop_due()
         except BaseException as raised:  # noqa: BLE001  `judge` decides
-            fields = {"actor": self.name, "error": self.kernel.judge(raised)}
-            self.kernel.report("hook failed", fields)
+            error = self.kernel.judge(raised)
+            self.kernel.report("hook failed", {"actor": self.name, "error": error})
 
     def interrupt(self) -> None:
         """Cancel the present `async` handler, if there is one.

@@ -34,6 +34,7 @@ from runtime.testing import CrashError, open_test_system, seeded_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import TracebackType
 
     from runtime.actor.dead_letters import DeadLetter
     from runtime.actor.ref import ActorRef
@@ -136,7 +137,13 @@ class Culprit(Actor):
     def on_stop(self) -> Any:
         return self.harm_in_hook()
 
-    def on_failure(self, *_: object) -> Any:
+    def on_failure(
+        self,
+        exception_type: type[BaseException] | None,
+        exception_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> Any:
+        del exception_type, exception_value, traceback
         return self.harm_in_hook()
 
     def on_stop_due(self) -> None:
