@@ -45,6 +45,14 @@ class Stage:
         self.time.go_on(before.known, monotonic)
 
 
+def test_what_an_earlier_process_stored_counts_from_when_it_is_read() -> None:
+    time = SureTime(START, 50.0)
+    time.go_on(KnownTime(START + 100), 80.0)  # half a minute later
+    ahead = START + 10 * DAY
+    assert time.now(ahead, 80.0) == START + 100
+    assert time.now(ahead, 95.0) == START + 115
+
+
 @given(gaps, st.lists(st.integers(-(10**9), int(LEAP)), max_size=60))
 def test_a_clock_that_goes_back_or_a_little_ahead_is_believed(
     passing: list[int], jumps: list[int]

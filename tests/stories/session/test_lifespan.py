@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
@@ -13,8 +13,13 @@ from actors.config.agents import AgentConfig
 from actors.config.limits import LimitsConfig
 from actors.config.sessions import CompactionConfig, SessionConfig
 from actors.journal.history import Flushed, Reset
+from runtime.errors import StoreUnavailableError
+from runtime.store.memory import MemoryStore
 from tests.fakes.company.company import EPOCH, Cast, Says, at_rest, open_company
 from tests.fakes.models.summing import Notebook, Summer, chapters, kept, talk
+
+if TYPE_CHECKING:
+    from runtime.store.rows import StoredRecord
 
 Clock = trio.testing.MockClock
 
@@ -242,6 +247,46 @@ async def test_who_sleeps_is_woken_to_end_a_few_at_a_time(
     assert isinstance(summer, Summer)
     assert len(summer.asked("summary")) == 40
     assert len(cast.platform.said("room0")) == 1
+
+
+class Unreadable(MemoryStore):
+    """A store whose conversations cannot be looked through for a while."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_down = False
+        self.failed = 0
+
+    async def records_since(
+        self, kind: str, at: float, number: int = 0, limit: int = 1000
+    ) -> tuple[StoredRecord, ...]:
+        if self.is_down:
+            self.failed += 1
+            raise StoreUnavailableError("disk gone")
+        return await super().records_since(kind, at, number, limit)
+
+
+async def test_conversations_that_cannot_be_looked_through_are_closed_later(
+    autojump_clock: Clock,
+) -> None:
+    store = Unreadable()
+    cast = make_cast(
+        expiry="idle", idle_minutes=4.0, idle_after=60.0, close_sleeping=True
+    )
+    cast.store = store
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("hello")
+        await at_rest(cast)
+        store.is_down = True
+        await trio.sleep(900.0)
+        assert store.failed > 1
+        rows = await cast.store.records("conversation")
+        assert not any(b'"status":"closed"' in row.body for row in rows)
+        store.is_down = False
+        await trio.sleep(300.0)
+    rows = await cast.store.records("conversation")
+    assert any(b'"status":"closed"' in row.body for row in rows)
+    assert not cast.reports.of("actor failed")
 
 
 async def test_what_comes_right_behind_the_command_is_answered(
