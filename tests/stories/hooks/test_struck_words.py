@@ -166,6 +166,26 @@ async def test_a_colleague_hears_a_task_as_the_hook_leaves_it(
     assert heard(cast.model.requests[-1]) == "Say [struck]"
 
 
+@pytest.mark.parametrize(
+    ("hook", "heard_by_ben"), [(strikes, ["Say [struck]"]), (holds_back, [])]
+)
+async def test_a_task_that_is_handed_on_by_a_tool_is_as_the_hook_leaves_it(
+    hook: Any, heard_by_ben: list[str], autojump_clock: Clock
+) -> None:
+    def talk(request: ModelRequest) -> str | Says:
+        if request.agent != "anna":
+            return "well"
+        if request.lines[-1].role == "tool":
+            return f"ben does it, with {WORD}."
+        return Says(calls=(call("delegate", agent="ben", task=f"Say {WORD}"),))
+
+    cast = pair(FakeModel(talk))
+    struck(cast, hook)
+    await converse(autojump_clock, cast, "hello")
+    of_ben = [each for each in cast.model.requests if each.agent == "ben"]
+    assert [heard(each) for each in of_ben] == heard_by_ben
+
+
 async def test_who_is_called_in_the_open_hears_what_the_room_reads(
     autojump_clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
