@@ -289,7 +289,7 @@ def _place(brief: Brief) -> Iterator[Layer]:
         why = f"the platform is {place.platform}"
         yield Layer("channel_rules", text, why, made.tokens(text))
     if not place.is_direct:
-        text = texts.GROUP.format(name=brief.name)
+        text = texts.GROUP
         yield Layer("group", text, "the chat is a group", made.tokens(text))
     if brief.partners:
         text = texts.PARTNERS.format(names=", ".join(f"@{x}" for x in brief.partners))
