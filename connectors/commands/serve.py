@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -70,6 +73,39 @@ class Hangup:
             await reload()
 
 
+class ServiceNotifier:
+    """Tells systemd how the service is doing, if it wants to know (`Type=notify`).
+
+    Takes what systemd says of that out of the environment: no program of an agent is to
+    speak for the service. Source: sd_notify(3), sd_watchdog_enabled(3).
+
+    Args:
+        environment: of this process.
+    """
+
+    def __init__(self, environment: MutableMapping[str, str]) -> None:
+        place = environment.pop("NOTIFY_SOCKET", "")
+        self._place = f"\0{place[1:]}" if place.startswith("@") else place
+        usual = str(os.getpid())
+        is_mine = environment.pop("WATCHDOG_PID", usual) == usual
+        within = environment.pop("WATCHDOG_USEC", "")
+        self._within = int(within) / 1e6 if is_mine and within.isdecimal() else 0.0
+
+    def tell(self, state: str) -> None:
+        """Tell it one thing, such as `READY=1`; a lost one is no harm."""
+        if not self._place:
+            return
+        kind = socket.SOCK_DGRAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK
+        with suppress(OSError), socket.socket(socket.AF_UNIX, kind) as way:
+            way.sendto(state.encode(), self._place)
+
+    async def beat(self) -> None:
+        """Give it signs of life; a blocked loop gives none, and is restarted."""
+        while self._place and self._within:
+            self.tell("WATCHDOG=1")
+            await trio.sleep(self._within / 3)
+
+
 async def _run(source: SettingsSource, hangup: Hangup, is_told: trio.Event) -> None:
     config, redact = source.settings.value, source.redactor.clean
     private = private_files(source.settings)
@@ -79,13 +115,17 @@ async def _run(source: SettingsSource, hangup: Hangup, is_told: trio.Event) -> N
         trio.open_nursery() as nursery,
     ):
         calm_collector()
+        service = ServiceNotifier(os.environ)
+        nursery.start_soon(service.beat)
         nursery.start_soon(_announce, app)
         reloading = Reloading(app, config, source, Ways(serves=serving))
         await nursery.start(reloading.run)
         nursery.start_soon(app.personas.run, app.system.find)
+        service.tell("READY=1")
         gone = partial(hangup.wait_gone, reloading.reload)
         told = app.told_to_end.wait
         await wait_any(app.system.wait_ended, is_told.wait, told, gone)
+        service.tell("STOPPING=1")
         await app.drain(reloading.config.limits.drain_timeout)
         nursery.cancel_scope.cancel()
 
