@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 import trio.testing
-from runtime.store.memory import MemoryStore
+from runtime.store.in_memory import MemoryStore
 
 from actors.config.agents import AgentConfig
 from actors.config.limits import LimitsConfig
