@@ -307,8 +307,11 @@ def _call_hook(cell: Cell, actor: Actor) -> Any:
             result = actor.on_stop()
     except BaseException as raised:  # noqa: BLE001  `judge` decides
         _hook_failed(cell, cell.kernel.judge(raised))  # the end itself must go on
-    is_waiting = type(result) is CoroutineType
-    return result if is_waiting else None
+    return result if _is_waiting(result) else None
+
+
+def _is_waiting(result: object) -> bool:
+    return type(result) is CoroutineType
 
 
 def _hook_failed(cell: Cell, error: Exception) -> None:

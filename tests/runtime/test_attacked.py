@@ -15,7 +15,7 @@ from runtime.actor.actor import Actor
 from runtime.errors import DeadlineError, KernelError, MisuseError, StartError
 from runtime.supervision.keyed import KeyedConfig
 from runtime.system import open_system
-from runtime.testing import Probe, Reports, wait_settled
+from runtime.testing import CrashError, Probe, Reports, wait_settled
 from tests.support.puppet import Puppet, crash, do, hang, supervise, virtual
 
 if TYPE_CHECKING:
@@ -55,6 +55,29 @@ async def test_who_is_killed_in_the_hook_of_an_interrupt_handles_nothing_more(
         (first, _), (second, message) = handled
         assert message == "next"
         assert first != second
+
+
+async def test_who_was_killed_stays_so_whatever_its_hook_raises(
+    autojump_clock: MockClock,
+) -> None:
+    class Stubborn(Puppet):
+        async def on_stop(self) -> None:
+            try:
+                await trio.sleep_forever()
+            finally:
+                raise CrashError("in the end")
+
+    async with virtual(autojump_clock) as system:
+        watcher = Probe()
+        system.spawn(watcher)
+        ref = system.spawn(Stubborn())
+        watcher.watch(ref)
+        ended = ref.stop()
+        await trio.sleep(0.1)
+        ref.kill()
+        assert await ended
+        (news,) = await watcher.wait_count(1)
+        assert news.exit.how == "killed"
 
 
 async def test_a_cancellation_that_was_kept_ends_only_who_meets_it(
