@@ -37,7 +37,7 @@ LONG_WAIT = 600.0
 """Seconds for which nothing should wait; a turn that failed is begun anew before."""
 
 
-class Status(msgspec.Struct, frozen=True, kw_only=True):
+class CompanyStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How a company is doing."""
 
     release: str
@@ -88,11 +88,11 @@ def command(choice: DatabaseChoice, *, as_json: bool) -> int:
     return NEEDS_YOU if found.to_do else 0
 
 
-def look(choice: DatabaseChoice) -> Status:
+def look(choice: DatabaseChoice) -> CompanyStatus:
     """Look at everything."""
     settings = None if choice.settings is None else choice.settings.value
     path = choice.path
-    found = Status(release=__version__, database=str(path))
+    found = CompanyStatus(release=__version__, database=str(path))
     to_do: list[str] = []
     if settings is not None:
         found = with_process(found, settings, path, to_do)
@@ -104,8 +104,8 @@ def look(choice: DatabaseChoice) -> Status:
 
 
 def with_process(
-    found: Status, app: AppConfig, database: Path, to_do: list[str]
-) -> Status:
+    found: CompanyStatus, app: AppConfig, database: Path, to_do: list[str]
+) -> CompanyStatus:
     """Add how the process is doing that serves."""
     try:
         running = read_applied(database)
@@ -134,7 +134,9 @@ def with_process(
     return msgspec.structs.replace(found, ready=ready.ready)
 
 
-def with_rows(found: Status, rows: Inspection, to_do: list[str]) -> Status:
+def with_rows(
+    found: CompanyStatus, rows: Inspection, to_do: list[str]
+) -> CompanyStatus:
     """Add what waits and what failed."""
     waiting, oldest = read_waiting(rows), rows.oldest_open()
     appointments = all_rows(rows)
@@ -168,8 +170,8 @@ def with_rows(found: Status, rows: Inspection, to_do: list[str]) -> Status:
 
 
 def with_spending(
-    found: Status, rows: Inspection, app: AppConfig, to_do: list[str]
-) -> Status:
+    found: CompanyStatus, rows: Inspection, app: AppConfig, to_do: list[str]
+) -> CompanyStatus:
     """Add what was spent today, and what is left of budgets."""
     now = SystemClock().wall()
     today = datetime.fromtimestamp(now, zone_of(app))
@@ -191,7 +193,7 @@ def with_spending(
     )
 
 
-def lines(it: Status) -> Iterator[str]:
+def lines(it: CompanyStatus) -> Iterator[str]:
     """Write it for people."""
     readiness = {True: "yes", False: "NO", None: "not known"}[it.ready]
     runs = "nobody serves"
