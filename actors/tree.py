@@ -134,7 +134,11 @@ def tree(company: Company) -> Supervisor:
 
     def limiter() -> Limiter:
         shown = services.metrics.turns_waiting, services.metrics.turns_running
-        return Limiter(lambda: services.limits.max_in_flight, *shown)
+        return Limiter(
+            lambda: services.limits.max_in_flight,
+            *shown,
+            connectors=lambda: len(connectors),
+        )
 
     hooks = ChildSpec(name="hooks", start=lambda: _hooks(company), shutdown=15.0)
     children = (

@@ -2,7 +2,8 @@
 
 Each model has permits of its own, so that one that hangs holds up nobody who asks
 another. Within a model connectors take turns, and within a connector its people, so
-that nobody who asks much keeps others waiting; and one person never holds all permits.
+that nobody who asks much keeps others waiting. One person never holds all permits, nor
+does one of several connectors: who asks by it may be a stranger each time.
 
 Turns that may have ended the process run one at a time, over all models.
 """
@@ -207,6 +208,7 @@ class Limiter(Actor):
         most: turns at once of one model; called each time if it may change.
         waiting: shows how many turns wait, by model.
         running: shows how many are under way, by model.
+        connectors: gives how many connectors there are at present.
     """
 
     # Chosen: one message for each session awake, and its release.
@@ -217,8 +219,10 @@ class Limiter(Actor):
         most: int | Callable[[], int],
         waiting: Gauge | None = None,
         running: Gauge | None = None,
+        connectors: Callable[[], int] = lambda: 1,
     ) -> None:
         super().__init__()
+        self._connectors = connectors
         self._most = most if callable(most) else lambda: most
         self._shown = waiting
         self._shown_running = running
@@ -336,14 +340,17 @@ class Limiter(Actor):
             self._shown.set(len(queue or ()), model)
 
     def _may_hold(self, asked: AcquirePermit) -> bool:
-        """Whether one person may have one more permit of a model."""
-        held = self._held.get(asked.model, {}).values()
+        """Whether a person, and their connector, may have one more permit."""
+        held = [each.sender for each in self._held.get(asked.model, {}).values()]
         if asked.is_suspect and any(x.is_suspect for x in self._holders.values()):
             return False
         if not any(asked.sender):
             return True
-        own = sum(each.sender == asked.sender for each in held)
-        return own < most_of_one(self._most())
+        share = most_of_one(self._most())
+        if held.count(asked.sender) >= share:
+            return False
+        of_connector = sum(connector == asked.sender[0] for connector, _ in held)
+        return of_connector < share or self._connectors() < 2
 
     def _look_later(self) -> None:
         if self._holders and not self._is_to_look:

@@ -41,8 +41,9 @@ def turn_ids(waiting: Probe) -> list[str]:
 class Bench:
     """A limiter and sessions that ask it."""
 
-    def __init__(self, system: ActorSystem, most: int) -> None:
-        self.limiter = system.spawn(Limiter(most), name=names.LIMITER)
+    def __init__(self, system: ActorSystem, most: int, connectors: int = 1) -> None:
+        limiter = Limiter(most, connectors=lambda: connectors)
+        self.limiter = system.spawn(limiter, name=names.LIMITER)
         self.probe = probe(system, "session")
 
     def acquire(
@@ -272,6 +273,27 @@ async def test_one_person_s_own_share_is_no_model_that_is_stuck(
             bench.acquire(f"z{number}", f"z{number}", sender=("web", "zoe"))
         await trio.sleep(STUCK_AFTER + 3 * LOOK_EVERY)
         assert await bench.limiter.ask(StuckModels(), timeout=1) == ()
+
+
+async def test_strangers_of_one_connector_leave_permits_to_the_others(
+    autojump_clock: Clock,
+) -> None:
+    async with virtual(autojump_clock) as system:
+        bench = Bench(system, 4, connectors=2)
+        for number in range(9):  # over HTTP each request may be a person of its own
+            bench.acquire(f"h{number}", f"h{number}", sender=("http", f"{number}"))
+        bench.acquire("zoe", "zoe", sender=("discord", "zoe"))
+        await wait_settled(system)
+        assert turn_ids(bench.probe) == ["h0", "h1", "h2", "zoe"]
+
+
+async def test_an_only_connector_may_have_all_permits(autojump_clock: Clock) -> None:
+    async with virtual(autojump_clock) as system:
+        bench = Bench(system, 4, connectors=1)
+        for number in range(9):
+            bench.acquire(f"h{number}", f"h{number}", sender=("http", f"{number}"))
+        await wait_settled(system)
+        assert turn_ids(bench.probe) == ["h0", "h1", "h2", "h3"]
 
 
 askers = st.tuples(

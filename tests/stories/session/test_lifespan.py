@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 import trio.testing
-from runtime.store.in_memory import MemoryStore
 
 from actors.config.agents import AgentConfig
 from actors.config.limits import LimitsConfig
 from actors.config.sessions import CompactionConfig, SessionConfig
 from actors.journal.history import Flushed, Reset
 from runtime.errors import StoreUnavailableError
+from runtime.store.in_memory import MemoryStore
 from tests.fakes.company.company import EPOCH, Cast, Says, at_rest, open_company
 from tests.fakes.models.summing import Notebook, Summer, chapters, kept, talk
 
