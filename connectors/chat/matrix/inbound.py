@@ -518,7 +518,8 @@ def waiting(
     """
     begin = arrival(timeline, user)
     for index, event in enumerate(timeline[begin:], begin + 1):
-        is_ours = event.get("type") == "m.room.message" and event.get("sender") in users
+        is_ours = event.get("type") == "m.room.message"
+        is_ours = is_ours and text(event.get("sender")) in users
         if is_ours or abs(age_of(event, now)) > WAITS_FOR:
             begin = index
     return begin
