@@ -6,7 +6,8 @@ import pytest
 
 from actors.messages.inbound import Quoted
 from actors.rules.prompt.untrusted import BREAK, MOST_CHARACTERS, with_quote
-from tests.fakes.actors.neighbours import words
+from actors.turn.request import window_of
+from tests.fakes.actors.neighbours import anna, words
 
 
 @pytest.mark.parametrize(
@@ -29,3 +30,9 @@ def test_a_long_one_is_cut_and_words_may_be_missing() -> None:
     found = with_quote("", words(quoted=Quoted("x" * 5000, "Sam")))
     assert found.startswith("(In reply to Sam")
     assert len(found) < MOST_CHARACTERS + 100
+
+
+def test_no_person_whose_words_are_quoted_passes_for_an_agent() -> None:
+    inbound = words("why?", quoted=Quoted("it is late", "BEN"))
+    shown = window_of((inbound, ()), ((), 1000), anna()).lines[-1].text
+    assert shown == "why?\n\n(In reply to person BEN, who wrote: “it is late”)"
