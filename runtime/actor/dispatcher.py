@@ -97,6 +97,9 @@ class Dispatcher:
         """Whether `_make_foreign_calls` is on its way."""
 
         self._turn = Turn()
+        self.spend = self._turn.spend
+        """Counts what was handled; tells whether the turn goes on."""
+
         self._context = Context()
         self._token: trio.lowlevel.TrioToken | None = None
         self._has_ended = False
@@ -210,11 +213,7 @@ class Dispatcher:
             return False
         queue.pop()
         self._context.run(asked.step, 1)  # the asker's own is no affair of theirs
-        return not self._turn.spend(1 + STEP)
-
-    def spend(self, messages: int) -> bool:
-        """Count what was handled; tell whether the turn goes on."""
-        return self._turn.spend(messages)
+        return not self.spend(1 + STEP)
 
     def _pump(self) -> None:
         queue, popleft = self.queue, self.queue.popleft
