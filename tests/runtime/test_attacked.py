@@ -109,7 +109,6 @@ async def test_a_cancellation_that_was_kept_ends_only_who_meets_it(
         with pytest.raises(KernelError, match="Cancelled"):
             await asked
         assert await asker.ask(do(lambda _me: "goes on")) == "goes on"
-        assert await hoarder.stop()
     assert keeper.ended
 
 
