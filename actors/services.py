@@ -37,9 +37,9 @@ from actors.people.lookup import Acquaintances
 from actors.rules.groups.access import EVERYBODY, AgentAccess
 from actors.rules.text.audit_redaction import AuditRedaction
 from actors.rules.text.languages import decide, points
-from actors.rules.text.translations import Voices
+from actors.rules.text.translations import Translate, Voices
 from actors.transport import Account
-from runtime.ids import SYSTEM_RANDOM
+from runtime.ids import SYSTEM_RANDOM, IdSource, RandomBytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -50,11 +50,9 @@ if TYPE_CHECKING:
     from actors.messages.inbound import Inbound
     from actors.metrics import LineMetrics
     from actors.ports import Enclosures, MediaReader, Notebook, Noted, ReadChecklist
-    from actors.rules.text.translations import Translate
     from actors.schedule.appointments import Appointment
     from runtime.actor.actor import Actor
     from runtime.clock import Clock
-    from runtime.ids import IdSource, RandomBytes
     from runtime.store.facts import FactChange
     from runtime.store.port import Store
 

@@ -46,11 +46,7 @@ from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Keyed
 from runtime.actor.ref import UNANSWERED, ActorRef
 from runtime.actor.reply import Reply
-from runtime.errors import (
-    DuplicateError,
-    MailboxFullError,
-    StoreError,
-)
+from runtime.errors import DuplicateError, MailboxFullError, StoreError
 from runtime.store.rows import BY_HAND, Commit, Committed, StoredDelivery
 from runtime.telemetry.logs import EventLog, Quoted
 

@@ -15,7 +15,7 @@ import msgspec
 
 from actors import names
 from actors.journal import commits
-from actors.journal.unsettled import place, read_open, tell_found
+from actors.journal.unsettled import UnroutedMessage, place, read_open, tell_found
 from actors.protocol import DrainOutbox, RouteUnanswered
 from runtime.errors import StoreUnavailableError
 from runtime.telemetry.logs import EventLog
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from actors.inbound.chat_lines import ChatLines, Place
     from actors.inbound.hearing import Audience
-    from actors.journal.unsettled import UnroutedMessage
     from actors.services import Services
     from runtime.actor.actor import Actor
 

@@ -15,17 +15,15 @@ import msgspec
 from actors import names
 from actors.inbound.relevance_checker import CheckRelevance, RelevanceChecked
 from actors.rules.groups.access import may_use
-from actors.rules.groups.activation import CheckKind
+from actors.rules.groups.activation import AgentVerdict, CheckKind, GroupVerdict
 from actors.rules.groups.relevance import FAILS
-from actors.rules.groups.routes import NO_GROUP
+from actors.rules.groups.routes import NO_GROUP, RoutingTable
 from runtime.actor.messages import Keyed
 
 if TYPE_CHECKING:
     from actors.inbound.chat_lines import ChatLines, Place
     from actors.inbound.relevance_checker import CheckOutcome
     from actors.journal.unsettled import UnroutedMessage
-    from actors.rules.groups.activation import AgentVerdict, GroupVerdict
-    from actors.rules.groups.routes import RoutingTable
     from actors.services import Services
     from runtime.actor.actor import Actor
 

@@ -17,7 +17,7 @@ import msgspec
 from actors import names
 from actors.agents.messages import ReplaceTable
 from actors.hooks.book import HooksAnswered
-from actors.inbound.chat_lines import ASKED, ChatLines
+from actors.inbound.chat_lines import ASKED, ChatLines, Place
 from actors.inbound.copies import Copies, CopiesStored, to_be_heard, without_copies
 from actors.inbound.hearing import Audience
 from actors.inbound.hooks import HooksStored, InboundHooks
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from collections.abc import Set as AbstractSet
 
-    from actors.inbound.chat_lines import Place
     from actors.rules.groups.assignments import StickyRoutes
     from actors.services import Services
 

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from actors.journal import attachments as enclosing
 from actors.journal import splitting as parts
-from actors.messages.deliveries import Delivery, Trouble
-from actors.messages.inbound import SentFile
+from actors.messages.deliveries import Abilities, Delivery, Trouble
+from actors.messages.inbound import Inbound, SentFile, Usage
 from actors.rules.text.translations import Translated
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from actors.messages.deliveries import Abilities
-    from actors.messages.inbound import Inbound, Usage
 
 GOES_ON = "I may only send {count} messages at a time here. Write anything to read on."
 

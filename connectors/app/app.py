@@ -11,11 +11,11 @@ any first start otherwise.
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import trio
@@ -28,12 +28,12 @@ from actors.models.limiter import StuckModels
 from actors.models.messages import BudgetsLeft, UselessAccounts
 from actors.operations.sweeper import Sweeper
 from actors.services import InForce, Services
-from actors.transport import ManyAccounts
+from actors.transport import ManyAccounts, Transport
 from actors.tree import Company, tree
 from actors.webhooks import intake as webhook_intake
-from actors.webhooks.messages import WebhookMetrics
+from actors.webhooks.messages import Receiver, WebhookMetrics
 from connectors.admin import applied_settings as applied
-from connectors.admin.settings import Way, written
+from connectors.admin.settings import Origins, Way, written
 from connectors.app.agents_md import GuideSource as Guided
 from connectors.app.agents_md import steward_spec
 from connectors.app.assembly import furnished, persona_folders, settled
@@ -46,41 +46,31 @@ from connectors.app.reload.apply import sources_spec
 from connectors.app.shutdown import Drain
 from connectors.app.webhooks import Announcing, doors_of, make_receivers
 from connectors.asyncio_bridge.bridge import Bridge
-from connectors.chat.platforms import TransportParts
+from connectors.chat.platforms import MakeTransport, TransportParts
 from connectors.chat.server_transport import ServerTransport
+from connectors.config.app import AdminConfig, AppConfig
 from connectors.config.checks import find_zone
 from connectors.files import receipt_key
 from connectors.files.blobs import BlobFolder, folder_of
 from connectors.files.personas import Personas
 from connectors.settings.checks.schedule import read_checklist
+from connectors.tools.workspace.files import Desks
 from connectors.web.context import Backstage
 from connectors.web.operations import AdminServer, Operations, make_admin_server
 from connectors.web.webhooks import IncomingWebhook, IncomingWebhooks
-from runtime.clock import SystemClock
+from runtime.actor.dead_letters import DeadLetter
+from runtime.clock import Clock, SystemClock
 from runtime.errors import KernelError, StoreRefusedError
 from runtime.ids import IdSource
 from runtime.sqlite.database import SqliteDatabase
 from runtime.sqlite.file import SqliteFile, SqliteOptions
 from runtime.sqlite.store import SqliteStore
+from runtime.store.port import Store
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.watchdog import WatchdogConfig
 from runtime.system import ActorSystem, SystemConfig, open_system
 from runtime.telemetry.logs import EventLog
 from runtime.telemetry.metrics import Metrics
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-
-    from actors.transport import Transport
-    from actors.webhooks.messages import Receiver
-    from connectors.admin.settings import Origins
-    from connectors.chat.platforms import MakeTransport
-    from connectors.config.app import AdminConfig, AppConfig
-    from connectors.tools.workspace.files import Desks
-    from runtime.actor.dead_letters import DeadLetter
-    from runtime.clock import Clock
-    from runtime.store.port import Store
-
 
 LOG = EventLog("store")
 

@@ -9,7 +9,7 @@ import importlib
 import math
 import platform
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
@@ -23,8 +23,6 @@ from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
     from connectors.admin.tree import Forest
     from connectors.web.page.views.base import ViewSources
     from runtime.actor.statistics import ActorStatistics

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -22,6 +22,7 @@ from connectors.admin.applied_settings import (
 )
 from connectors.admin.settings import (
     DEFAULT,
+    Setting,
     effective,
     origin_texts,
     setting_rows,
@@ -40,18 +41,15 @@ from connectors.config.models import ScriptedModelConfig
 from connectors.files import receipt_key
 from connectors.models.scripted.script import load_script
 from connectors.settings.load import load_app
-from connectors.settings.schema import explained, settings_schema, table_lines
+from connectors.settings.schema import (
+    Explained,
+    explained,
+    settings_schema,
+    table_lines,
+)
+from runtime.config.loader import Settings
 from runtime.errors import SettingsError
 from runtime.secret import NOT_SET
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from connectors.admin.applied_settings import Applied
-    from connectors.admin.settings import Setting
-    from connectors.config.app import AppConfig
-    from connectors.settings.schema import Explained
-    from runtime.config.loader import Settings
 
 
 @click.group()

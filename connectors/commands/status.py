@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 import msgspec
@@ -17,15 +18,10 @@ from connectors.admin.usage import BudgetStatus, budget_statuses, sum_up, zone_o
 from connectors.commands.common.database import DatabaseChoice, database_options
 from connectors.commands.common.output import complain, json_option, say, say_json
 from connectors.commands.tree import ask, find_door
+from connectors.config.app import AppConfig
 from runtime import __version__
 from runtime.clock import SystemClock
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from connectors.config.app import AppConfig
-    from runtime.store.database import Inspection
+from runtime.store.database import Inspection
 
 NEEDS_YOU = 1
 """Exit code if there is something to do."""

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import httpx
 import msgspec
 
 from connectors.admin.display import make_safe
-from connectors.admin.tree import Forest
+from connectors.admin.tree import Forest, Node
 from connectors.commands import config_option
 from connectors.commands.common.database import load_settings
 from connectors.commands.common.output import json_option, say
-from connectors.config.app import HttpConfig
+from connectors.config.app import AppConfig, HttpConfig
 from runtime.secret import Secret
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from connectors.admin.tree import Node
-    from connectors.config.app import AppConfig
 
 NOT_READY = 503
 

@@ -7,14 +7,12 @@ why, and by which actor. The last few can be read; the counts never shrink.
 from __future__ import annotations
 
 from collections import Counter, deque
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable
+from typing import Literal
 
 import msgspec
 
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LOG = EventLog("kernel")
 

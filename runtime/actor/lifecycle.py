@@ -17,14 +17,7 @@ import trio
 from runtime.actor.actor import Actor
 from runtime.actor.envelope import Notice
 from runtime.actor.mailbox import EMPTY
-from runtime.actor.messages import (
-    KILLED,
-    ChildEnded,
-    Exit,
-    Stop,
-    Terminated,
-    graver,
-)
+from runtime.actor.messages import KILLED, ChildEnded, Exit, Stop, Terminated, graver
 from runtime.actor.reply import Reply
 from runtime.errors import (
     DeadlineError,

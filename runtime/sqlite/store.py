@@ -17,7 +17,7 @@ from runtime.sqlite import read as sqlite_entries
 from runtime.sqlite import read as sqlite_reads
 from runtime.sqlite import write as sqlite_rows
 from runtime.sqlite.facts import SqliteFacts
-from runtime.sqlite.threads import ReaderThread, WorkingThread, WriterThread
+from runtime.sqlite.threads import GroupEnded, ReaderThread, WorkingThread, WriterThread
 from runtime.store.port import body_bytes, refuse_keys, refuse_limit, refuse_misuse
 from runtime.store.text import refuse_half_character
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from runtime.sqlite.file import SqliteFile
     from runtime.sqlite.jobs import Job
-    from runtime.sqlite.threads import GroupEnded
     from runtime.store.port import Done
     from runtime.store.rows import (
         Answered,

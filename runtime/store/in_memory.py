@@ -9,8 +9,9 @@ commits that find the disk full, `reopened` is a restart.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Collection
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 import trio
@@ -24,19 +25,31 @@ from runtime.errors import (
     StoreUnavailableError,
 )
 from runtime.store.facts import (
+    FactListing,
+    FactLists,
+    FactSearch,
+    Found,
+    StoredFact,
     refuse_fact_limit,
     refuse_listing,
     refuse_listings,
     refuse_search,
 )
 from runtime.store.in_memory_facts import FactRows
-from runtime.store.port import refuse_keys, refuse_limit, refuse_misuse
+from runtime.store.port import Done, refuse_keys, refuse_limit, refuse_misuse
 from runtime.store.rows import (
     MAX_ROWS,
+    Accept,
     Answered,
+    Append,
+    Commit,
     Committed,
     Counts,
+    Enqueue,
+    Entry,
     Pruned,
+    Record,
+    Snapshot,
     StoredDelivery,
     StoredEntry,
     StoredEvent,
@@ -45,28 +58,6 @@ from runtime.store.rows import (
     StoredSnapshot,
 )
 from runtime.store.text import refuse_half_character
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    from runtime.store.facts import (
-        FactListing,
-        FactLists,
-        FactSearch,
-        Found,
-        StoredFact,
-    )
-    from runtime.store.port import Done
-    from runtime.store.rows import (
-        Accept,
-        Append,
-        Commit,
-        Enqueue,
-        Entry,
-        Record,
-        Snapshot,
-    )
-
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -8,8 +8,8 @@ every time is Unix seconds given by the caller.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Collection
+from typing import Protocol
 
 from runtime.errors import MisuseError
 from runtime.store.facts import (
@@ -28,17 +28,13 @@ from runtime.store.rows import (
     Counts,
     Pruned,
     StoredDelivery,
+    StoredEntry,
     StoredEvent,
     StoredMessage,
     StoredRecord,
     StoredSnapshot,
 )
 from runtime.store.text import refuse_half_character
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from runtime.store.rows import StoredEntry
 
 LEAST_URGENT = 10
 

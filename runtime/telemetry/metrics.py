@@ -6,10 +6,12 @@ called from any thread. The kernel's own figures: `system_metrics.py`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import prometheus_client
+from prometheus_client.core import Metric
 from prometheus_client.exposition import (
     CONTENT_TYPE_LATEST,
     choose_encoder,
@@ -18,14 +20,7 @@ from prometheus_client.exposition import (
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from runtime.errors import MisuseError
-from runtime.telemetry.system_metrics import SystemCollector
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from prometheus_client.core import Metric
-
-    from runtime.telemetry.system_metrics import Watched
+from runtime.telemetry.system_metrics import SystemCollector, Watched
 
 # Chosen: more agents, tools or models than one settings file names, and few enough that
 # a mistake (an id in a label) costs a scraper little.

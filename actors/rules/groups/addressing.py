@@ -10,17 +10,15 @@ import re
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from actors.rules.groups.access import may_use
+from actors.rules.groups.access import AgentAccess, may_use
 from actors.rules.groups.mentions import named
-from actors.rules.markers.parser import ends
+from actors.rules.markers.parser import ParsedAnswer, ends
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from actors.config.collaboration import CollaborationConfig
     from actors.messages.inbound import DelegationChain, Inbound
-    from actors.rules.groups.access import AgentAccess
-    from actors.rules.markers.parser import ParsedAnswer
 
 # Source: CommonMark 0.31.2, 4.5: three or more backticks or tildes open a fence, at
 # least as many of the same close it; one that is not closed goes on to the end.

@@ -7,10 +7,7 @@ joins both. `addressing.py` reads whom an agent's own answer calls.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 # A name begins after a non-word character, so that the @ of a mail address is no
 # mention, and consists of letters, digits, _ and -.

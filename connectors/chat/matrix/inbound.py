@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
-from actors.messages.inbound import Address, Inbound, Quoted
+from actors.messages.inbound import Address, Attachment, Inbound, Quoted
 from actors.rules.text.limits import RecentMap
 from connectors.chat.errors import (
     BusyError,
@@ -21,7 +21,7 @@ from connectors.chat.errors import (
     RefusedError,
     ShutOutError,
 )
-from connectors.chat.inbound import MOST_IN_ALL, Submission, left_out
+from connectors.chat.inbound import MOST_IN_ALL, Submission, Trouble, left_out
 from connectors.chat.lenient_json import Json, table, tables, text, whole
 from connectors.chat.matrix import content
 from connectors.chat.matrix.api import MatrixCall, path_of
@@ -41,9 +41,7 @@ from runtime.telemetry.logs import EventLog
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
 
-    from actors.messages.inbound import Attachment
     from actors.transport import Ingress
-    from connectors.chat.inbound import Trouble
     from connectors.chat.matrix.account import MatrixAccount
     from connectors.chat.matrix.listener import RoomNews
     from connectors.chat.matrix.shared import MatrixShared, Outcome

@@ -10,20 +10,21 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b64encode
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import trio
 
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
-from actors.messages.deliveries import Abilities
-from actors.messages.inbound import Quoted
+from actors.messages.deliveries import Abilities, Delivery, Typing
+from actors.messages.inbound import Quoted, SentFile
 from actors.rules.text.limits import RecentMap
 from connectors.chat.accounts import SOON, AccountsTransport, prefixed, window_closed
-from connectors.chat.bookmarks import ConnectorShelf, StoredBookmarks
+from connectors.chat.bookmarks import Bookmarks, ConnectorShelf, StoredBookmarks
 from connectors.chat.errors import BusyError, LostError, RefusedError, translated
 from connectors.chat.lenient_json import Json, table, text
 from connectors.chat.markup.render import rendered
 from connectors.chat.metrics import PlatformMetrics
+from connectors.chat.platforms import TransportParts
 from connectors.chat.qq.api import (
     AddressError,
     DuplicateError,
@@ -34,20 +35,11 @@ from connectors.chat.qq.api import (
 from connectors.chat.qq.events import GUILDS, QQPlace, read_place
 from connectors.chat.qq.listener import QQListener
 from connectors.chat.qq.markup import QQ
-from connectors.chat.qq.platform import PLATFORM
+from connectors.chat.qq.platform import PLATFORM, QQConfig
 from connectors.chat.qq.shared import METRICS, MOST_ANSWERS, QQShared
 from connectors.chat.requests import Upload
 from connectors.files.blobs import bytes_of, seconds_for
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from actors.messages.deliveries import Delivery, Typing
-    from actors.messages.inbound import SentFile
-    from connectors.chat.bookmarks import Bookmarks
-    from connectors.chat.platforms import TransportParts
-    from connectors.chat.qq.platform import QQConfig
 
 LOG = EventLog("qq")
 

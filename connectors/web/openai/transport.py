@@ -21,23 +21,18 @@ from starlette.routing import Route
 
 from actors.errors import DeliveryBusyError, DeliveryError, DeliveryRefusedError
 from actors.journal.attachments import not_sent
-from actors.messages.deliveries import GONE, Abilities, TakesFiles
+from actors.messages.deliveries import GONE, Abilities, Delivery, Draft, TakesFiles
 from connectors.asyncio_bridge.crossing import BridgeError
 from connectors.chat.gates import Gates
 from connectors.chat.server_transport import ServerTransport
-from connectors.files.blobs import bytes_of
+from connectors.files.blobs import BlobFolder, bytes_of
 from connectors.web.errors import unknown_model
 from connectors.web.openai import protocol as wire
 from connectors.web.openai.completions import CompletionContext, CompletionsEndpoint
-from connectors.web.operations import operation_routes, requests_counter
+from connectors.web.operations import Operations, operation_routes, requests_counter
 from connectors.web.platform_webhooks import PlatformEndpoint
-from connectors.web.server import (
-    HttpSettings,
-    make_app,
-    open_socket,
-    serve,
-)
-from connectors.web.webhooks import WebhookEndpoint
+from connectors.web.server import HttpSettings, make_app, open_socket, serve
+from connectors.web.webhooks import IncomingWebhooks, WebhookEndpoint
 
 if TYPE_CHECKING:
     import socket
@@ -45,14 +40,10 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from actors.messages.deliveries import Delivery, Draft
     from actors.transport import Earlier, Ingress
     from connectors.asyncio_bridge.bridge import Bridge
     from connectors.chat.platforms import TransportParts
     from connectors.config.app import HttpConfig
-    from connectors.files.blobs import BlobFolder
-    from connectors.web.operations import Operations
-    from connectors.web.webhooks import IncomingWebhooks
     from runtime.clock import Clock
     from runtime.ids import IdSource
     from runtime.telemetry.metrics import Counter
