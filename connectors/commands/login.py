@@ -35,7 +35,7 @@ CLOCK = SystemClock()
     "--page", "name", metavar="NAME", help="Which page, if there are several."
 )
 @click.option(
-    "--revoke-all", is_flag=True, help="Log all browsers out; links hold no more."
+    "--revoke-all", is_flag=True, help="Log all browsers out; links no longer work."
 )
 def command(
     choice: DatabaseChoice,
@@ -69,7 +69,7 @@ def command(
     database.write((Commit(at=now, entries=(*old, made)),))
     say(f"{address_of(page_config)}/login/{token}")
     minutes = f"{page_config.login_for / 60:.0f} minutes"
-    click.echo(f"Open it within {minutes}, as {who}; it holds once.", err=True)
+    click.echo(f"Open it within {minutes}, as {who}; it works once.", err=True)
     return 0
 
 

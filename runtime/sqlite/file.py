@@ -361,7 +361,7 @@ class SqliteFile(msgspec.Struct, frozen=True):
             return
         what = "is empty" if self.path.exists() else "is not there"
         raise StoreRefusedError(
-            f"{self.path.absolute()} {what}, but {wal} is, with {size_of(wal):,} bytes"
+            f"{self.path.absolute()} {what}, but {wal} holds {size_of(wal):,} bytes"
             " of what was stored last; to begin anew would throw that away. Put the"
             " database back beside it, or a copy in its place (callboard restore), or"
             " move that file away"
