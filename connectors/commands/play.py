@@ -154,7 +154,7 @@ def unanswered(rows: Inspection, played: PlayedRoom) -> Iterator[str]:
     ]
     count = len(messages) + len(played.refused)
     if not cells:
-        yield f"All {count} messages were answered."
+        yield f"All were answered: {count} of {count} messages."
         return
     yield f"Not answered, of {count} messages:"
     yield from table(HEADERS, sorted(cells, key=_line))

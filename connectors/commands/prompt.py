@@ -505,8 +505,8 @@ def told(shown: ShownPrompt) -> list[str]:
         (
             f"{shown.agent}, {shown.mode}, model {shown.model}:"
             f" {shown.prompt_tokens:,} tokens of prompt (room for {shown.room:,}),"
-            f" {shown.other_tokens:,} of {len(shown.messages)} messages and"
-            f" {len(shown.tools)} tools"
+            f" {shown.other_tokens:,} for messages ({len(shown.messages)}) and tools"
+            f" ({len(shown.tools)})"
         ),
         "",
         *table(HEADERS, rows),

@@ -56,7 +56,7 @@ def test_small_talk_is_told_at_the_end_with_its_line_and_the_reason(
 def test_when_all_are_answered_that_is_said(tmp_path: Path) -> None:
     done = play(tmp_path, "Ada: @anna hi\n")
     said = "Ada> @anna hi\nanna> you said hi\n"
-    assert done.out == f"{said}\nAll 1 messages were answered.\n"
+    assert done.out == f"{said}\nAll were answered: 1 of 1 messages.\n"
 
 
 def test_a_line_waits_until_the_room_is_quiet_unless_it_says_otherwise(
