@@ -134,3 +134,16 @@ def test_every_tool_is_in_the_docs_and_in_the_settings() -> None:
     listed = settings.partition("# Tools it may call:")[2].partition("\ntools =")[0]
     assert sorted(re.findall(r"`(\w+)`", cells)) == sorted(TOOLS)
     assert sorted(re.findall(r'"(\w+)"', listed)) == sorted(TOOLS)
+
+
+def test_the_second_agent_of_the_tutorial_fits_what_init_writes(
+    tmp_path: Path,
+) -> None:
+    page = (ROOT / "docs" / "tutorial.md").read_text()
+    [(_, second)] = BLOCK.findall(page)
+    made = ["init", "--yes", "--model", "embedded", "--folder", str(tmp_path)]
+    assert CliRunner().invoke(callboard, made).exit_code == 0
+    file = tmp_path / "callboard.toml"
+    file.write_text(f'{file.read_text()}delegates = ["ben"]\n\n{second}')
+    run = CliRunner().invoke(callboard, ["config", "check", "--config", str(file)])
+    assert run.exit_code == 0, run.output
