@@ -65,6 +65,9 @@ BROAD_CATCHES: dict[str, str] = {
     "connectors/asyncio_bridge/crossing.py": (
         "one listener's mistake must not end the others'"
     ),
+    "runtime/actor/dead_letters.py": "an observer's mistake must not end the kernel",
+    "runtime/actor/kernel.py": "a report that fails must not end the kernel",
+    "runtime/actor/posting.py": "an actor's own hook raises anything; `judge` decides",
     "connectors/hooks/function.py": "a hook is somebody's own code: it raises anything",
     "connectors/media/extract.py": "a parser fed with anything may fail with anything",
     "connectors/app/reload/reload.py": (

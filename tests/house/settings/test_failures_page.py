@@ -18,7 +18,7 @@ from actors.messages.state import (
 )
 from connectors.web.errors import TROUBLE_STATUS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "failures.md").read_text(encoding="utf-8")
 # The name of a fault and of a trouble, `timeout`, has two rows; the later one counts.
 ROWS = dict(re.findall(r"^\| `(\w+)` \|(.*)$", PAGE, re.MULTILINE))
