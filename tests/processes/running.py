@@ -157,9 +157,14 @@ def environment(extra: Mapping[str, str]) -> dict[str, str]:
     return (
         kept
         | {"PYTHONPATH": str(ROOT), "TERM": "xterm", "STATE_DIRECTORY": "."}
-        | {"CALLBOARD_ADMIN__PORT": "0"}  # many servers run at the same time
+        | {"CALLBOARD_ADMIN__IS_ON": "false"}  # many servers run at the same time
         | dict(extra)
     )
+
+
+def at_admin(port: int) -> dict[str, str]:
+    """Give variables by which a server has its address for operators at a port."""
+    return {"CALLBOARD_ADMIN__IS_ON": "true", "CALLBOARD_ADMIN__PORT": str(port)}
 
 
 def write_settings(

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from runtime import __version__
-from tests.processes.running import PATIENCE, Finished, run, served
+from tests.processes.running import PATIENCE, Finished, at_admin, run, served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,8 +40,8 @@ def admin(port: int) -> Iterator[httpx.Client]:
 
 
 def command(folder: Path, port: int, *arguments: str) -> Finished:
-    settings = ("--config", "callboard.toml", "--set", f"admin.port={port}")
-    return run(*arguments, *settings, folder=folder, ADMIN_KEY=SECRET)
+    settings = ("--config", "callboard.toml")
+    return run(*arguments, *settings, folder=folder, ADMIN_KEY=SECRET, **at_admin(port))
 
 
 def figures(text: str) -> dict[tuple[str, ...], float]:
@@ -56,10 +56,11 @@ def test_a_company_with_a_page_only_can_be_looked_at(
     tmp_path: Path, port: int, admin: httpx.Client
 ) -> None:
     more = '[connectors.page]\nkind = "page"\nport = 0\n'
-    with served(tmp_path, more=more, CALLBOARD_ADMIN__PORT=str(port)) as server:
+    with served(tmp_path, more=more, **at_admin(port)) as server:
         assert server.process.stdout is not None
         said = [server.process.stdout.readline() for _ in range(3)]
-        assert f"admin: listening on http://127.0.0.1:{port}\n" in said
+        told = {server.url, *(line.split()[-1] for line in said)}
+        assert f"http://127.0.0.1:{port}" in told
         assert admin.get("/healthz").text == "ok\n"
         assert admin.get("/readyz").json() == {"ready": True, "reasons": []}
         tree = command(tmp_path, port, "tree", "anna")
@@ -74,7 +75,7 @@ def test_a_company_with_a_page_only_can_be_looked_at(
 def test_scrapers_see_what_waits_and_what_is_left(
     tmp_path: Path, port: int, admin: httpx.Client
 ) -> None:
-    with served(tmp_path, more=BUDGET, CALLBOARD_ADMIN__PORT=str(port)) as server:
+    with served(tmp_path, more=BUDGET, **at_admin(port)) as server:
         body = {"model": "anna", "messages": [{"role": "user", "content": "never"}]}
         with (
             httpx.Client(base_url=server.url) as client,
@@ -96,7 +97,7 @@ def test_scrapers_see_what_waits_and_what_is_left(
 def test_it_is_packed_and_written_as_the_scraper_wants(
     tmp_path: Path, port: int, admin: httpx.Client
 ) -> None:
-    with served(tmp_path, CALLBOARD_ADMIN__PORT=str(port)):
+    with served(tmp_path, **at_admin(port)):
         plain = admin.get("/metrics", headers={"accept-encoding": "identity"})
         packed = admin.get("/metrics", headers={"accept-encoding": "gzip"})
         wanted = "application/openmetrics-text;version=1.0.0"
@@ -112,7 +113,7 @@ def test_others_need_a_key_but_probes_do_not(
     tmp_path: Path, port: int, admin: httpx.Client
 ) -> None:
     more = '[admin]\nhost = "0.0.0.0"\napi_key = { env = "ADMIN_KEY" }\n'
-    with served(tmp_path, more=more, CALLBOARD_ADMIN__PORT=str(port), ADMIN_KEY=SECRET):
+    with served(tmp_path, more=more, **at_admin(port), ADMIN_KEY=SECRET):
         assert admin.get("/readyz", headers={"host": "pod:1"}).status_code == 200
         assert admin.get("/metrics").status_code == 401
         assert admin.get("/actors").status_code == 401
@@ -126,7 +127,7 @@ def test_others_need_a_key_but_probes_do_not(
 def test_a_foreign_web_page_cannot_look(
     tmp_path: Path, port: int, admin: httpx.Client
 ) -> None:
-    with served(tmp_path, CALLBOARD_ADMIN__PORT=str(port)):
+    with served(tmp_path, **at_admin(port)):
         for path in ("/metrics", "/actors"):
             asked = admin.get(path, headers={"host": "evil.example"})
             assert asked.status_code == 403
@@ -147,7 +148,10 @@ def test_an_address_that_cannot_be_taken_ends_the_start(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         given = f"admin.{setting.format(port=port)}"
-        done = run("serve", "--set", given, folder=tmp_path / "here")
+        turned_on = "admin.is_on=true"
+        done = run(
+            "serve", "--set", turned_on, "--set", given, folder=tmp_path / "here"
+        )
     assert (done.code, done.out) == (1, "")
     assert said.format(port=port) in done.err
 
