@@ -110,7 +110,8 @@ def show(config: Path | None, table: str, *, changed: bool, as_json: bool) -> No
         known = table_lines(inside)
         if not known:
             raise click.BadParameter(f"settings have no table {table!r}")
-        lines = ["# nothing is set here"] if changed else known
+        none = f"# The settings have no {table}. What it may hold, by default:"
+        lines = ["# nothing is set here"] if changed else [none, *known]
     click.echo("\n".join(lines).lstrip("\n"))
 
 

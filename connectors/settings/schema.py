@@ -29,10 +29,14 @@ Schema = dict[str, object]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-@cache
 def settings_schema() -> Schema:
-    """Make the schema of a whole settings file; not to be changed."""
-    whole = settings_type()
+    """Give the schema of a whole settings file; not to be changed."""
+    return schema_of(settings_type())
+
+
+@cache
+def schema_of(whole: type[Struct]) -> Schema:
+    """Make the schema of a settings type."""
     (root,), parts = msgspec.json.schema_components(
         [whole], schema_hook=special, ref_template="#/$defs/{name}"
     )

@@ -129,10 +129,12 @@ async def test_words_of_others_are_never_joined(autojump_clock: Clock) -> None:
         await say(cast, "@anna and me?", sender="yan")
         await say(cast, "@anna three")
         await at_rest(cast)
-    names = [request.lines[-1].text[:5] for request in cast.model.requests]
-    assert names == ["[zoe]", "[zoe]", "[yan]"]
+    one, other, two = [request.lines[-1].text for request in cast.model.requests]
+    assert one == "[zoe]: one"
+    assert other.endswith("[yan]: and me?")  # who had no turn yet is before zoe
+    assert two.endswith("#1: @anna two\n---\n#2: @anna three")
     replied = [each.reply_to for each in cast.platform.deliveries]
-    assert replied == ["fake-1", "fake-4", "fake-3"]
+    assert replied == ["fake-1", "fake-3", "fake-4"]
     assert await cast.inbox() == {"replied": 4}
 
 
