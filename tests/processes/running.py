@@ -17,7 +17,7 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import apsw
 import trio
@@ -162,9 +162,18 @@ def environment(extra: Mapping[str, str]) -> dict[str, str]:
     )
 
 
-def at_admin(port: int) -> dict[str, str]:
+class AdminVariables(TypedDict):
+    """Variables of the environment that say where operators look."""
+
+    CALLBOARD_ADMIN__IS_ON: str
+    CALLBOARD_ADMIN__PORT: str
+
+
+def at_admin(port: int) -> AdminVariables:
     """Give variables by which a server has its address for operators at a port."""
-    return {"CALLBOARD_ADMIN__IS_ON": "true", "CALLBOARD_ADMIN__PORT": str(port)}
+    return AdminVariables(
+        CALLBOARD_ADMIN__IS_ON="true", CALLBOARD_ADMIN__PORT=str(port)
+    )
 
 
 def write_settings(
