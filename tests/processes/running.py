@@ -17,7 +17,7 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 import apsw
 import trio
@@ -151,28 +151,23 @@ class Server:
         return await trio.to_thread.run_sync(self.process.wait, PATIENCE)
 
 
-def environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """Give what a process of ours is started with: this source, and no settings."""
+def environment(extra: Mapping[str, str], admin_port: int = 0) -> dict[str, str]:
+    """Give what a process of ours is started with: this source, and no settings.
+
+    Args:
+        extra: further variables.
+        admin_port: where operators look; 0: nowhere, as many servers run at once.
+    """
+    admin = {"CALLBOARD_ADMIN__IS_ON": "false"}
+    if admin_port:
+        admin = {"CALLBOARD_ADMIN__IS_ON": "true"}
+        admin["CALLBOARD_ADMIN__PORT"] = str(admin_port)
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     return (
         kept
         | {"PYTHONPATH": str(ROOT), "TERM": "xterm", "STATE_DIRECTORY": "."}
-        | {"CALLBOARD_ADMIN__IS_ON": "false"}  # many servers run at the same time
+        | admin
         | dict(extra)
-    )
-
-
-class AdminVariables(TypedDict):
-    """Variables of the environment that say where operators look."""
-
-    CALLBOARD_ADMIN__IS_ON: str
-    CALLBOARD_ADMIN__PORT: str
-
-
-def at_admin(port: int) -> AdminVariables:
-    """Give variables by which a server has its address for operators at a port."""
-    return AdminVariables(
-        CALLBOARD_ADMIN__IS_ON="true", CALLBOARD_ADMIN__PORT=str(port)
     )
 
 
@@ -187,12 +182,18 @@ def write_settings(
     return path
 
 
-def run(*arguments: str, folder: Path, typed: str = "", **variables: str) -> Finished:
+def run(
+    *arguments: str,
+    folder: Path,
+    typed: str = "",
+    admin_port: int = 0,
+    **variables: str,
+) -> Finished:
     """Run one command to its end, with `typed` as its standard input."""
     done = subprocess.run(
         [*COMMAND, *arguments],
         cwd=folder,
-        env=environment(variables),
+        env=environment(variables, admin_port),
         input=typed,
         capture_output=True,
         encoding="utf-8",
@@ -210,6 +211,7 @@ def served(
     more: str = "",
     script: str = SCRIPT,
     terminal: int | None = None,
+    admin_port: int = 0,
     **variables: str,
 ) -> Generator[Server]:
     """Run `callboard serve` during the block; killed after it if it still runs.
@@ -221,6 +223,7 @@ def served(
         more: further tables.
         script: what the model says.
         terminal: a terminal that is to be its own; None: it has ours, if we have one.
+        admin_port: where operators look; 0: nowhere.
         variables: of its environment.
     """
     starts = () if terminal is None else (sys.executable, "-c", WITH_TERMINAL)
@@ -230,7 +233,7 @@ def served(
         subprocess.Popen(
             [*starts, *COMMAND, "serve", "--config", path.name],
             cwd=folder,
-            env=environment(variables),
+            env=environment(variables, admin_port),
             stdin=subprocess.DEVNULL if terminal is None else terminal,
             stdout=subprocess.PIPE,
             stderr=stderr,

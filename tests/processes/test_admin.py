@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from runtime import __version__
-from tests.processes.running import PATIENCE, Finished, at_admin, run, served
+from tests.processes.running import PATIENCE, Finished, run, served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,7 @@ def admin(port: int) -> Iterator[httpx.Client]:
 
 def command(folder: Path, port: int, *arguments: str) -> Finished:
     settings = ("--config", "callboard.toml")
-    return run(*arguments, *settings, folder=folder, ADMIN_KEY=SECRET, **at_admin(port))
+    return run(*arguments, *settings, folder=folder, ADMIN_KEY=SECRET, admin_port=port)
 
 
 def figures(text: str) -> dict[tuple[str, ...], float]:
@@ -56,7 +56,7 @@ def test_a_company_with_a_page_only_can_be_looked_at(
     tmp_path: Path, port: int, admin: httpx.Client
 ) -> None:
     more = '[connectors.page]\nkind = "page"\nport = 0\n'
-    with served(tmp_path, more=more, **at_admin(port)) as server:
+    with served(tmp_path, more=more, admin_port=port) as server:
         assert server.process.stdout is not None
         said = [server.process.stdout.readline() for _ in range(3)]
         told = {server.url, *(line.split()[-1] for line in said)}
@@ -75,7 +75,7 @@ def test_a_company_with_a_page_only_can_be_looked_at(
 def test_scrapers_see_what_waits_and_what_is_left(
     tmp_path: Path, port: int, admin: httpx.Client
 ) -> None:
-    with served(tmp_path, more=BUDGET, **at_admin(port)) as server:
+    with served(tmp_path, more=BUDGET, admin_port=port) as server:
         body = {"model": "anna", "messages": [{"role": "user", "content": "never"}]}
         with (
             httpx.Client(base_url=server.url) as client,
@@ -97,7 +97,7 @@ def test_scrapers_see_what_waits_and_what_is_left(
 def test_it_is_packed_and_written_as_the_scraper_wants(
     tmp_path: Path, port: int, admin: httpx.Client
 ) -> None:
-    with served(tmp_path, **at_admin(port)):
+    with served(tmp_path, admin_port=port):
         plain = admin.get("/metrics", headers={"accept-encoding": "identity"})
         packed = admin.get("/metrics", headers={"accept-encoding": "gzip"})
         wanted = "application/openmetrics-text;version=1.0.0"
@@ -113,7 +113,7 @@ def test_others_need_a_key_but_probes_do_not(
     tmp_path: Path, port: int, admin: httpx.Client
 ) -> None:
     more = '[admin]\nhost = "0.0.0.0"\napi_key = { env = "ADMIN_KEY" }\n'
-    with served(tmp_path, more=more, **at_admin(port), ADMIN_KEY=SECRET):
+    with served(tmp_path, more=more, admin_port=port, ADMIN_KEY=SECRET):
         assert admin.get("/readyz", headers={"host": "pod:1"}).status_code == 200
         assert admin.get("/metrics").status_code == 401
         assert admin.get("/actors").status_code == 401
@@ -127,7 +127,7 @@ def test_others_need_a_key_but_probes_do_not(
 def test_a_foreign_web_page_cannot_look(
     tmp_path: Path, port: int, admin: httpx.Client
 ) -> None:
-    with served(tmp_path, **at_admin(port)):
+    with served(tmp_path, admin_port=port):
         for path in ("/metrics", "/actors"):
             asked = admin.get(path, headers={"host": "evil.example"})
             assert asked.status_code == 403

@@ -22,7 +22,8 @@ def play(folder: Path, text: str, *options: str, **variables: str) -> Finished:
     (folder / "room.txt").write_text(text, encoding="utf-8")
     name = () if "-" in options else ("--config", settings.name)
     given = [each for each in options if each != "-"]
-    return run("play", "room.txt", *name, *given, folder=folder, **variables)
+    arguments = ("play", "room.txt", *name, *given)
+    return run(*arguments, folder=folder, admin_port=0, **variables)
 
 
 def test_the_example_is_played_the_same_way_every_time(tmp_path: Path) -> None:

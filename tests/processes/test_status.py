@@ -13,7 +13,7 @@ import pytest
 from runtime import __version__
 from runtime.sqlite.database import SqliteDatabase
 from runtime.store.rows import Commit, Settle
-from tests.processes.running import PATIENCE, Finished, at_admin, run, served
+from tests.processes.running import PATIENCE, Finished, run, served
 from tests.support.store.rows import NOW, accepting
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def port() -> int:
 
 
 def status(folder: Path, *arguments: str, port: int = 0) -> Finished:
-    return run("status", *arguments, folder=folder, **at_admin(port))
+    return run("status", *arguments, folder=folder, admin_port=port)
 
 
 def ask(url: str, text: str) -> int:
@@ -44,7 +44,7 @@ def ask(url: str, text: str) -> int:
 
 
 def test_a_company_that_runs_well_says_so(tmp_path: Path, port: int) -> None:
-    with served(tmp_path, more=BUDGET, **at_admin(port)) as server:
+    with served(tmp_path, more=BUDGET, admin_port=port) as server:
         assert ask(server.url, "hello") == 200
         shown = status(tmp_path, port=port)
         found = json.loads(status(tmp_path, "--json", port=port).out)
