@@ -160,7 +160,7 @@ class LimitsConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     max_in_flight: Count = 64
     """Most turns of one model that run at once, over all agents; further messages wait.
-    One person may hold three quarters of them.
+    One person may hold three quarters of them, and so may one of several connectors.
     """
 
     max_hops: Annotated[int, Meta(ge=0, le=32)] = 4

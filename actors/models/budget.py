@@ -260,7 +260,7 @@ class Budgets:
                 yield sums.budget, key, sums.spent[key]
 
     def left(self, now: float) -> Iterator[tuple[Budget, float]]:
-        """Give the part of each hard limit that is left to whoever has the least.
+        """Give the part of each hard limit that is left to the owner with the least.
 
         Args:
             now: Unix seconds.

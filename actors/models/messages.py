@@ -135,7 +135,7 @@ class UselessAccounts(msgspec.Struct, frozen=True):
 
 
 class BudgetsLeft(msgspec.Struct, frozen=True):
-    """To the accounts, asked: what is left of each budget that has a hard limit?
+    """Asks the accounts: how much of each budget with a hard limit is left?
 
     Answered by `(scope, who, period, part)` of each: `part` is from 0 (used up) to 1,
     and that of whoever has the least left. Nothing while the ledger cannot be read.

@@ -138,7 +138,7 @@ class MemorySearchTool(MemoryTool):
 
 
 class SaveMemoryTool(MemoryTool):
-    """Has the agent remember a fact about whoever asks."""
+    """Stores a fact about the person who asks."""
 
     def __init__(self, find: Find, clock: Clock, store: Store) -> None:
         super().__init__(find, clock)

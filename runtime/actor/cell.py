@@ -238,7 +238,7 @@ class Cell(Intake):
         return self._fail(item, exit_)
 
     def _interrupted(self, actor: Actor, item: object) -> bool:
-        # Why not `EMPTY`: whoever kills the actor in its hook must find it busy.
+        # Why not `EMPTY`: code in its hook that kills the actor must find it busy.
         interrupted, self.current = self.current, STASHED
         if isinstance(interrupted, Envelope) and interrupted.reply is not None:
             text = f"{self.name} was interrupted"

@@ -126,7 +126,7 @@ def start_actor(cell: Cell, actor: Actor) -> Reply | None:
 async def guard(
     cell: Cell, coroutine: Awaitable[object], *, has_deadline: bool = False
 ) -> tuple[Exception | None, object] | None:
-    """Await what an actor's code has to do, in the scope that whoever ends it cancels.
+    """Await an actor's own code, in the scope that is cancelled to end the actor.
 
     The one place in which handlers and hooks are awaited.
 

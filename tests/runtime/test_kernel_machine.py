@@ -307,7 +307,7 @@ class Story:
         self.life.sent.append(message)
 
     async def start_missing(self) -> None:
-        """Start whoever has ended for good."""
+        """Start the actors again that have ended for good."""
         for name in CHILDREN:
             if self.system.find(f"root/{name}") is None:
                 spec = ChildSpec(
