@@ -39,9 +39,6 @@ PLAN = ":plan"
 WENT_BACK = 60.0
 """Seconds that a clock may go back by without anything being reckoned anew."""
 
-MOST_COUNTED = 1000
-"""Slots that are counted one by one when they were missed."""
-
 
 class Appointment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Something that is to happen later, once or repeatedly."""
@@ -291,7 +288,7 @@ def _reason_not_to(
 
 def _passed_over(it: Appointment, zone: tzinfo, until: float) -> int:
     """Count the slots that are not carried out because one is put off until then."""
-    return max(0, _count(it.rule(zone), it.next_due, until) - 1) if it.repeat else 0
+    return max(0, it.rule(zone).count(it.next_due, until) - 1) if it.repeat else 0
 
 
 def _due(
@@ -312,16 +309,7 @@ def _due(
         # Set by hand, or by another release: a slot that is not the rule's.
         chosen.append(it.next_due)
     chosen.reverse()
-    missed = _count(rule, it.next_due, chosen[0])
+    missed = rule.count(it.next_due, chosen[0])
     if catch_up == "skip" and now - chosen[-1] > policy.late_within:
         return [], missed + len(chosen)
     return chosen, missed
-
-
-def _count(rule: RecurrenceRule, first: float, end: float) -> int:
-    """Count the slots from `first` on that come before `end`, up to a limit."""
-    count, at = 0, rule.next_after(first - 1)
-    while at is not None and at < end and count < MOST_COUNTED:
-        count += 1
-        at = rule.next_after(at)
-    return count

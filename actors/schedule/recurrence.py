@@ -128,6 +128,9 @@ def _within(at: float, now: float) -> float | UnclearTime:
 LONGEST = 100
 """Characters of a rule."""
 
+MOST_COUNTED = 1000
+"""Times that are counted one by one when they were missed."""
+
 DAY = 86_400
 BEAT = "beat "
 _MIDNIGHT = time()
@@ -177,6 +180,21 @@ class RecurrenceRule(msgspec.Struct, frozen=True):
         if self.text in _STEPS:
             return self._next_day(at)
         return _next_cron(self.text, max(at, self.anchor - 1), self.zone)
+
+    def count(self, first: float, end: float) -> int:
+        """Count the times from `first` on that come before `end`.
+
+        Those of `every` by arithmetic; others, which are further apart, one by one, and
+        no more than `MOST_COUNTED`.
+        """
+        count, at = 0, self.next_after(first - 1)
+        seconds = seconds_of_every(self.text)
+        if seconds and at is not None:
+            return max(0, math.ceil((end - at) / seconds))
+        while at is not None and at < end and count < MOST_COUNTED:
+            count += 1
+            at = self.next_after(at)
+        return count
 
     def last_until(self, at: float, after: float) -> float | None:
         """Give the last time from `after` up to `at`; None: there is none.

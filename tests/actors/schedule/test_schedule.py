@@ -106,6 +106,15 @@ def test_what_was_missed_is_made_up_for_as_the_settings_say(
     assert woken.after.next_due == it.rule(BERLIN).next_after(now)
 
 
+@given(seconds=st.integers(1, 90), late=st.integers(0, 3 * 86_400))
+def test_what_comes_every_few_seconds_is_counted_to_the_last(
+    seconds: int, late: int
+) -> None:
+    it = make(f"every {seconds}s")
+    woken = wake(it, it.next_due + late, BERLIN, policy("all", 1), "none")
+    assert dict(woken.skipped).get("missed", 0) == late // seconds
+
+
 def test_a_heartbeat_is_never_made_up_for() -> None:
     it = make("beat 30", kind="heartbeat", items=("oven",))
     woken = wake(it, it.next_due + 600, BERLIN, policy("all"), "none")
