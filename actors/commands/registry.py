@@ -31,7 +31,11 @@ class SlashCommand(msgspec.Struct, frozen=True):
     """One command: what answers it, what it takes, who may use it."""
 
     answer: Answer | None
-    """None: the session carries it out itself, as it changes what runs there."""
+    """None: it changes what runs, and is carried out there.
+
+    `/stop`: actors/session/stop.py and actors/inbound/stop.py; `/approve`, `/deny`:
+    actors/approvals/board.py.
+    """
 
     meaning: str
     """One line for `/help`, in English; `config/locale` may translate it."""
