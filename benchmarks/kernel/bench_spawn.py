@@ -16,7 +16,6 @@ import trio
 from benchmarks.figure import Benchmark, Figure, Plan
 from benchmarks.fresh import in_fresh_process
 from benchmarks.kernel.bench_ask import Echo
-from benchmarks.kernel.bench_million import stop_all
 from benchmarks.machine import resident
 from benchmarks.stopwatch import now, rate
 from runtime.system import open_system
@@ -56,7 +55,7 @@ async def populated(size: int) -> list[Figure]:
         weight = (resident() - before) / size
         gc.freeze()
         frozen = collection()
-        await leave(refs)
+        gc.disable()  # `million` times the end
     return [
         started,
         Figure(f"idle actor, {size}", weight, "B"),
@@ -79,19 +78,12 @@ async def populated_uncollected(size: int) -> list[Figure]:
         begin = now()
         refs += start(system, size)
         started = rate(size, begin, "actors", f"started, gc off, {size}")
-        await leave(refs)
     return [started]
 
 
 def start(system: ActorSystem, size: int) -> list[ActorRef]:
     """Start idle actors; their refs are part of what they weigh."""
     return [system.spawn(Echo()) for _ in range(size)]
-
-
-async def leave(refs: list[ActorRef]) -> None:
-    """End the actors without the collector looking on; `million` times the end."""
-    gc.disable()
-    await stop_all(refs)
 
 
 def collection() -> float:

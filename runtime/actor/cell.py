@@ -25,6 +25,7 @@ from runtime.actor.messages import (
     KILLED,
     NORMAL,
     PASSIVATED,
+    SHUTDOWN,
     Exit,
     Passivate,
     Stop,
@@ -363,6 +364,23 @@ class Cell(Intake):
             lifecycle.bury(self, exit_)
         else:
             self.post_system(Stop(exit_))
+
+    def end_if_idle(self) -> bool:
+        """End for good, in order, an actor that does nothing and has no children.
+
+        Costs no turn of the dispatcher and no task, which a million actors would feel.
+
+        Returns:
+            False if it must be asked to end, or its hook has still to come to its end.
+        """
+        actor = self.actor
+        is_idle = self.state == "running" and not self.scheduled
+        if not is_idle or actor is None or actor.has_children:
+            return False
+        self.is_final = True
+        self._say_stop_due(actor)
+        lifecycle.end(self, SHUTDOWN)
+        return self.is_dead
 
     def tell_end(self, reply: Reply) -> None:
         """Answer `reply` with True when the present incarnation has ended."""

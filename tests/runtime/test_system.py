@@ -26,7 +26,7 @@ from runtime.errors import (
 from runtime.signals import STOP_SIGNALS, wait_for_stop_signal
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.supervisor import Supervisor
-from runtime.system import ActorSystem, Running, log_report, open_system
+from runtime.system import AT_ONCE, ActorSystem, Running, log_report, open_system
 from runtime.testing import CrashError, Reports, wait_settled
 from tests.support.puppet import Puppet, crash, hang, supervise, virtual, wait
 
@@ -249,6 +249,43 @@ async def test_orphans_are_ended_too(autojump_clock: MockClock) -> None:
         assert [a.name for a in system.actors()] == ["orphan"]
         system.spawn(Puppet())
     assert system.actors() == []
+
+
+async def test_idle_actors_end_last_first_without_a_turn_for_each() -> None:
+    class Turns(trio.abc.Instrument):
+        count = 0
+
+        def after_io_wait(self, timeout: float) -> None:
+            self.count += timeout >= 0
+
+    class Noting(Puppet):
+        def on_stop(self) -> None:
+            ended.append(self.actor_urn)
+
+    ended: list[str] = []
+    turns = Turns()
+    async with open_system() as system:
+        names = [system.spawn(Noting()).name for _ in range(2000)]
+        trio.lowlevel.add_instrument(turns)
+    trio.lowlevel.remove_instrument(turns)
+    assert ended == names[::-1]
+    assert 2000 // AT_ONCE <= turns.count < 100
+
+
+async def test_a_hook_that_waits_is_waited_for_before_the_next_one_ends(
+    autojump_clock: MockClock,
+) -> None:
+    class Slow(Puppet):
+        async def on_stop(self) -> None:
+            await trio.sleep(1)
+            ended.append(self.actor_urn)
+
+    ended: list[str] = []
+    async with virtual(autojump_clock) as system:
+        system.spawn(Slow(), name="first")
+        system.spawn(Slow(), name="second")
+    assert ended == ["second", "first"]
+    assert autojump_clock.current_time() == pytest.approx(2)
 
 
 async def test_actors_tell_what_they_do(autojump_clock: MockClock) -> None:
