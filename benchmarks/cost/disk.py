@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import trio
 
-from runtime.sqlite.jobs import LINGER, JobQueue
-from runtime.sqlite.threads import WorkingThread
+from runtime.store.jobs import LINGER, JobQueue
+from runtime.store.threads import WorkingThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from benchmarks.cost.counting import Ledger
     from runtime.sqlite.file import SqliteFile
-    from runtime.sqlite.jobs import Job
-    from runtime.sqlite.threads import DatabaseThread, Report
+    from runtime.store.jobs import Job
+    from runtime.store.threads import DatabaseThread, Report
 
 FLUSH = 0.001
 """Seconds of virtual time that a flush takes."""
@@ -90,7 +90,7 @@ class SteppedThread(WorkingThread):
     """One of the two threads of the store, as a task of trio; see `WorkingThread`."""
 
     def __init__(
-        self, kind: type[DatabaseThread], file: SqliteFile, report: Report
+        self, kind: type[DatabaseThread[SqliteFile]], file: SqliteFile, report: Report
     ) -> None:
         self.jobs: SteppedQueue = SteppedQueue(file)
         self._works = kind(file, self.jobs, report, lambda _thread: None)

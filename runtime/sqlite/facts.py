@@ -338,7 +338,7 @@ T = TypeVar("T")
 
 
 class Jobs(Protocol):
-    """Has work done on a connection: `sqlite_jobs.JobQueue` in a thread of its own."""
+    """Has work done on a connection: `JobQueue`, in a thread of its own."""
 
     async def call(self, work: Callable[[apsw.Connection], T], size: int = 0) -> T:
         """Have it done, and give what it gives."""

@@ -17,15 +17,16 @@ from runtime.sqlite import read as sqlite_entries
 from runtime.sqlite import read as sqlite_reads
 from runtime.sqlite import write as sqlite_rows
 from runtime.sqlite.facts import SqliteFacts
-from runtime.sqlite.threads import GroupEnded, ReaderThread, WorkingThread, WriterThread
+from runtime.sqlite.threads import ReaderThread, WriterThread
 from runtime.store.port import body_bytes, refuse_keys, refuse_limit, refuse_misuse
 from runtime.store.text import refuse_half_character
+from runtime.store.threads import GroupEnded, WorkingThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from runtime.sqlite.file import SqliteFile
-    from runtime.sqlite.jobs import Job
+    from runtime.store.jobs import Job
     from runtime.store.port import Done
     from runtime.store.rows import (
         Answered,

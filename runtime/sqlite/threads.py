@@ -11,23 +11,18 @@ knows nothing of threads or files; the caller translates errors of the disk.
 
 from __future__ import annotations
 
-import abc
 import contextlib
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 
 import apsw
-import msgspec
-import pykka
-import trio
 
-from runtime.errors import CorruptError, MisuseError, StoreError, StoreUnavailableError
+from runtime.errors import MisuseError, StoreError, StoreUnavailableError
 from runtime.sqlite.errors import DAMAGED, DISK, translate
 from runtime.sqlite.file import FileLock, SqliteFile, present_identity, size_of
-from runtime.sqlite.jobs import Job, JobQueue
+from runtime.store.jobs import Job, JobQueue
+from runtime.store.threads import DatabaseThread, Ended, GroupEnded, Report, damage_of
 from runtime.telemetry.logs import EventLog
 
 UNSTORABLE = (apsw.Error, OverflowError, TypeError, ValueError)
@@ -113,144 +108,7 @@ MOST_READS = 16
 """Reads answered together; a long one holds up the others by as much."""
 
 
-class Wake(msgspec.Struct, frozen=True):
-    """There are jobs to take."""
-
-
-class GroupEnded(msgspec.Struct, frozen=True):
-    """A thread's report to the store, on the trio thread."""
-
-    healthy: bool | None
-    """Whether the disk took it; None if nothing was written."""
-
-    seconds: float = 0.0
-    commits: int = 0
-    """How many shared the transaction; 0 if there was none."""
-
-    failed_read: Job | None = None
-    """What the disk did not give, for the reader to try again."""
-
-    wal_bytes: int = 0
-    """How large the WAL is; it grows while somebody reads an old state."""
-
-    damage: str = ""
-    """What was found to be damaged in the file; empty: nothing."""
-
-
-Report = Callable[[GroupEnded], None]
-Ended = Callable[[threading.Thread], None]
-
-
-def damage_of(jobs: Sequence[Job]) -> str:
-    """Give what the first job that met damage says of it; empty: none did."""
-    damages = (str(job.error) for job in jobs if isinstance(job.error, CorruptError))
-    return next(damages, "")
-
-
-class DatabaseThread(pykka.ThreadingActor, abc.ABC):
-    """A thread with one connection, which it opens for its first job.
-
-    Takes: `Wake`.
-    Sends: results to the waiting tasks.
-    Keeps: the connection.
-    Fails: on a bug only; all that waits is told, the store must be opened anew.
-    Ends: when stopped; jobs that came before are done first.
-    """
-
-    # A disk that no longer answers must not keep the process from ending; what was
-    # acknowledged is on it already.
-    use_daemon_thread = True
-
-    def __init__(
-        self, file: SqliteFile, jobs: JobQueue, report: Report, ended: Ended
-    ) -> None:
-        super().__init__()
-        self.file = file
-        self.jobs = jobs
-        self.db: apsw.Connection | None = None
-        self._report = report
-        self._ended = ended
-        self._in_hand: Sequence[Job] = ()
-
-    def on_receive(self, message: Wake) -> None:
-        """Work until nothing has come for a while."""
-        del message
-        self._work(self.file.options.idle_after)
-        if self.db is not None:
-            self.rest(self.db)
-
-    def on_stop(self) -> None:
-        """Do what still waits, then close."""
-        try:
-            self._work(0.0)
-            if not self.jobs.is_closed:
-                # Not by `aclose`: pykka's registry can stop any actor. Whoever asks
-                # later would wait for ever.
-                self.jobs.give_up(RuntimeError("stopped from outside"), ())
-        finally:
-            self._end()
-
-    def on_failure(
-        self,
-        exception_type: type[BaseException] | None,
-        exception_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Tell everybody who waits, then close; see pykka."""
-        del exception_type, traceback
-        error = exception_value if isinstance(exception_value, Exception) else None
-        self.jobs.give_up(error or RuntimeError("unknown"), self._in_hand)
-        self._end()
-
-    def _work(self, patience: float) -> None:
-        while jobs := self.jobs.take(self.most, patience):
-            self._in_hand = jobs
-            db = self._opened(jobs)
-            if db is not None:
-                self.run(db, jobs)
-            self._in_hand = ()
-
-    def _opened(self, jobs: Sequence[Job]) -> apsw.Connection | None:
-        if self.db is None:
-            try:
-                self.db = self.open()
-            except StoreError as error:
-                for job in jobs:
-                    job.error = type(error)(str(error))
-                    job.error.__cause__ = error.__cause__
-                self.jobs.give_back(jobs)
-        return self.db
-
-    def _end(self) -> None:
-        try:
-            if self.db is not None:
-                self.close(self.db)
-        finally:
-            thread = threading.current_thread()
-            self.jobs.give_back((), lambda: self._ended(thread))
-
-    @property
-    @abc.abstractmethod
-    def most(self) -> int:
-        """How many jobs to take together."""
-
-    @abc.abstractmethod
-    def open(self) -> apsw.Connection:
-        """Open the connection, or raise a `StoreError`."""
-
-    @abc.abstractmethod
-    def run(self, db: apsw.Connection, jobs: Sequence[Job]) -> None:
-        """Do the jobs and give them back."""
-
-    def rest(self, db: apsw.Connection) -> None:
-        """Called when no job has come for a while."""
-
-    def close(self, db: apsw.Connection) -> None:
-        """Close the connection."""
-        db.close()
-
-
-class ReaderThread(DatabaseThread):
+class ReaderThread(DatabaseThread[SqliteFile]):
     """The thread that runs reading jobs, one after the other."""
 
     # Not done: SQLite's interrupt for a search that nobody waits for any more. It
@@ -286,7 +144,7 @@ class ReaderThread(DatabaseThread):
         self.jobs.give_back(jobs, lambda: self._report(ended))
 
 
-class WriterThread(DatabaseThread):
+class WriterThread(DatabaseThread[SqliteFile]):
     """Commits jobs in groups; the only one that writes."""
 
     def __init__(
@@ -483,47 +341,3 @@ class WriterThread(DatabaseThread):
             self.jobs.give_back((), lambda: self._report(ended))
         self._wal_pages = 0
         return is_free
-
-
-class WorkingThread:
-    """One of the two threads as trio tasks see it.
-
-    Args:
-        kind: which of the two.
-        file: what it opens.
-        report: told of each group, of a disk that fails, and of a bad end.
-    """
-
-    def __init__(
-        self, kind: type[DatabaseThread], file: SqliteFile, report: Report
-    ) -> None:
-        self.jobs = JobQueue(
-            file.options.max_queued, file.options.max_queued_bytes, self._wake
-        )
-        self._report = report
-        self._has_ended = trio.Event()
-        self._thread: threading.Thread | None = None
-        self._ref = kind.start(file, self.jobs, report, self._ended)
-
-    async def stop(self, refusal: str) -> None:
-        """End the thread when it has done what waits.
-
-        Args:
-            refusal: what callers are told from now on.
-        """
-        self.jobs.close(refusal)
-        self._ref.stop(block=False)
-        await self._has_ended.wait()
-        if self._thread is not None:
-            # It has said its last word; a few microseconds of pykka's own remain.
-            self._thread.join(1.0)
-
-    def _wake(self) -> None:
-        with contextlib.suppress(pykka.ActorDeadError):  # the job is failed by then
-            self._ref.tell(Wake())
-
-    def _ended(self, thread: threading.Thread) -> None:
-        self._thread = thread
-        self._has_ended.set()
-        if self.jobs.is_dead:
-            self._report(GroupEnded(healthy=False))

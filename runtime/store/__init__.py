@@ -9,8 +9,10 @@ __all__ = [
     "database",
     "facts",
     "in_memory",
+    "jobs",
     "port",
     "rows",
     "text",
+    "threads",
     "vectors",
 ]

@@ -32,6 +32,8 @@ from tests.support.store.writer import STREAMS
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
 
+    from runtime.store.threads import WorkingThread
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -307,7 +309,7 @@ async def test_who_uses_a_store_is_told_that_a_thread_is_gone_for_good(
 
     told = trio.Event()
     store.when_broken(lambda _: told.set())
-    thread: sqlite_threads.WorkingThread = getattr(store, name)
+    thread: WorkingThread = getattr(store, name)
     assert not told.is_set()
     with caplog.at_level(logging.CRITICAL, "pykka"):
         with pytest.raises(StoreUnavailableError, match="Start the program again"):

@@ -12,10 +12,10 @@ import trio
 
 from runtime.errors import MisuseError, StoreUnavailableError
 from runtime.sqlite.file import SqliteFile
-from runtime.sqlite.jobs import LINGER, Call, Job, JobQueue, Told
 from runtime.sqlite.store import SqliteStore
 from runtime.sqlite.threads import transact
 from runtime.store.facts import MAX_FACT_ROWS, ForgetFacts, refuse_fact_misuse
+from runtime.store.jobs import LINGER, Call, Job, JobQueue, Told
 from runtime.store.rows import Commit
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from runtime.errors import DuplicateError, MisuseError, StoreUnavailableError
 from runtime.sqlite import read as sqlite_reads
 from runtime.sqlite import write as sqlite_rows
 from runtime.sqlite.file import SqliteFile, SqliteOptions
-from runtime.sqlite.jobs import JobQueue
 from runtime.sqlite.migrations import MIGRATIONS
 from runtime.sqlite.store import SqliteStore
+from runtime.store.jobs import JobQueue
 from runtime.store.rows import Commit, Committed
 from tests.support.store.engines import Gate, names_unsettled
 from tests.support.store.rows import NOW, accepting, events

@@ -1,9 +1,10 @@
 """Work handed from trio tasks to one thread, and its results handed back.
 
-Knows connections only as what a job is given. Both ways are coalesced: a thread
-that is busy is not woken, and all results of a burst come back in one hop to the
-trio thread (a hop for each costs more than the work; see `benchmarks`). A job that
-may wait wakes nobody: it is taken with the next one, or alone after `LINGER`.
+Knows connections only as what a job is given: each engine has its own. Both ways are
+coalesced: a thread that is busy is not woken, and all results of a burst come back in
+one hop to the trio thread (a hop for each costs more than the work; see `benchmarks`).
+A job that may wait wakes nobody: it is taken with the next one, or alone after
+`LINGER`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import abc
 import contextlib
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import trio
 
@@ -21,8 +22,6 @@ from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    import apsw
 
 T = TypeVar("T")
 
@@ -50,7 +49,7 @@ class Job(abc.ABC):
         return self.task is None
 
     @abc.abstractmethod
-    def run(self, db: apsw.Connection) -> None:
+    def run(self, db: Any) -> None:
         """Do the work, in the thread, and keep its result for the task."""
 
     def wake(self) -> None:
@@ -72,11 +71,11 @@ class Call(Job, Generic[T]):
 
     value: T
 
-    def __init__(self, work: Callable[[apsw.Connection], T], size: int = 0) -> None:
+    def __init__(self, work: Callable[[Any], T], size: int = 0) -> None:
         super().__init__(size)
         self.work = work
 
-    def run(self, db: apsw.Connection) -> None:
+    def run(self, db: Any) -> None:
         """Do the work."""
         self.value = self.work(db)
 
@@ -111,7 +110,7 @@ class Told(Job, Generic[T]):
 
     def __init__(
         self,
-        work: Callable[[apsw.Connection], T],
+        work: Callable[[Any], T],
         done: Callable[[T | Exception], object],
         size: int,
     ) -> None:
@@ -125,7 +124,7 @@ class Told(Job, Generic[T]):
         """Never: `done` always wants the result."""
         return False
 
-    def run(self, db: apsw.Connection) -> None:
+    def run(self, db: Any) -> None:
         """Do the work."""
         self.value = self.work(db)
 
@@ -190,7 +189,7 @@ class JobQueue:
         """Why it did; empty as long as it lives."""
         return self._death or ""
 
-    async def call(self, work: Callable[[apsw.Connection], T], size: int = 0) -> T:
+    async def call(self, work: Callable[[Any], T], size: int = 0) -> T:
         """Have the thread do `work`, and wait for its result.
 
         A caller already cancelled asks for nothing; one that is cancelled while
@@ -212,7 +211,7 @@ class JobQueue:
 
     def submit(
         self,
-        work: Callable[[apsw.Connection], T],
+        work: Callable[[Any], T],
         done: Callable[[T | Exception], object],
         size: int = 0,
         *,
