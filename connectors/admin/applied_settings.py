@@ -73,6 +73,9 @@ class Applied(msgspec.Struct, frozen=True):
     source: str = ""
     """The settings file that it was started with, from the root; empty: not known."""
 
+    admin: tuple[str, int] | None = None
+    """Host and port at which operators can ask it; null: nowhere."""
+
 
 class Elsewhere(msgspec.Struct, frozen=True):
     """A process that runs with another database than its settings say by now."""
@@ -153,9 +156,17 @@ class AppliedFile:
         database: beside which it is.
         key: what marks of secrets are made with.
         source: the settings file; None: not known.
+        admin: host and port at which operators can ask; None: nowhere.
     """
 
-    def __init__(self, database: Path, key: bytes, source: Path | None = None) -> None:
+    def __init__(
+        self,
+        database: Path,
+        key: bytes,
+        source: Path | None = None,
+        admin: tuple[str, int] | None = None,
+    ) -> None:
+        self._admin = admin
         self._path = path_of(database)
         self._key = key
         self._source = "" if source is None else str(source.resolve())
@@ -203,7 +214,9 @@ class AppliedFile:
             return
         plain = flat(config, self._key)
         body = msgspec.json.encode(
-            Applied(os.getpid(), at, plain, *told, source=self._source)
+            Applied(
+                os.getpid(), at, plain, *told, source=self._source, admin=self._admin
+            )
         )
         try:
             done = 0

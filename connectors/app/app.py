@@ -317,7 +317,7 @@ async def open_app(
         app.doors = doors_of(config)
         app.hooks = hooking.branches(metrics, store, clock)
         app.receivers = make_receivers(config, clock, posts, stack)
-        app.company = _company(config, services, app, transports, admin)
+        app.company = _company(config, services, app, transports, admin, stack)
         app.announcing = Announcing(app.company.services, system.find)
         _reserve_addresses(app, stack)
         store.when_damaged(partial(_give_up_waiting, app, line))
@@ -332,6 +332,7 @@ def _company(
     app: App,
     transports: Mapping[str, MakeTransport],
     admin: AdminConfig | None,
+    stack: AsyncExitStack,
 ) -> Company:
     bridge = Bridge()
     parts = TransportParts(
@@ -371,6 +372,8 @@ def _company(
     app.parts = parts
     if admin is not None:
         app.admin = make_admin_server(admin, parts)
+        if app.admin is not None:
+            stack.callback(app.admin.release)
     made = app.transports
     made.update((name, make(parts)) for name, make in transports.items())
     app.ended.update((name, trio.Event()) for name in made)
@@ -418,8 +421,7 @@ def _reserve_addresses(app: App, stack: AsyncExitStack) -> None:
 
     Why: a supervisor would try again for ever what only the operator can mend.
     """
-    servers = (*app.transports.values(), app.admin)
-    for server in servers:
+    for server in app.transports.values():
         if isinstance(server, ServerTransport):
             stack.callback(server.release)
             server.reserve()

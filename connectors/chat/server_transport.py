@@ -51,6 +51,7 @@ class ServerTransport:
             ListenError: the address cannot be listened on.
         """
         self._reserved = self._open_socket()
+        self._keep_address(self._reserved)
 
     def give_up(self, reason: str) -> None:
         """End what clients wait for: nothing more will be stored, so nothing will come.
@@ -69,6 +70,11 @@ class ServerTransport:
     def is_reserved(self) -> bool:
         """Whether the address is taken and waits for `listen`."""
         return self._reserved is not None
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port; empty and 0 before they are taken."""
+        return self._address
 
     async def wait_listening(self) -> tuple[str, int]:
         """Wait until clients can connect; gives host and port."""
@@ -92,9 +98,12 @@ class ServerTransport:
 
     def announce(self, sock: socket.socket) -> None:
         """Wake those in `wait_listening`: clients can connect now."""
+        self._keep_address(sock)
+        self._bound.set()
+
+    def _keep_address(self, sock: socket.socket) -> None:
         host, port = sock.getsockname()[:2]
         self._address = (str(host), int(port))
-        self._bound.set()
 
     async def look_up(self, delivery: Delivery) -> str | None:
         """Refuse: `abilities` say that deliveries are repeated without asking.

@@ -118,7 +118,7 @@ def with_process(
         to_do.append(f"restart it, to take over {names}: callboard config diff")
     found = msgspec.structs.replace(found, process=running.process, since=running.at)
     try:
-        answer = ask(find_door(app), "/readyz", {})
+        answer = ask(find_door(app, running=running), "/readyz", {})
         ready = msgspec.json.decode(answer.content, type=Ready)
     except click.ClickException as error:
         to_do.append(f"nobody knows whether it is ready: {error.message}")

@@ -9,12 +9,13 @@ import click
 import httpx
 import msgspec
 
+from connectors.admin.applied_settings import Applied, NotNotedError, read_applied
 from connectors.admin.display import make_safe
 from connectors.admin.tree import Forest, Node
 from connectors.commands import config_option
 from connectors.commands.common.database import load_settings
 from connectors.commands.common.output import json_option, say
-from connectors.config.app import AppConfig, HttpConfig
+from connectors.config.app import ADMIN_PORT, AppConfig, HttpConfig
 from runtime.secret import Secret
 
 NOT_READY = 503
@@ -39,9 +40,10 @@ def command(
 
     With NAME only this one and those below. A name is the way to an actor, as
     callboard/agents/anna; its end will do (agents/anna, or anna) if no other actor's
-    ends so. The company must be running; it is asked at host and port of [admin].
+    ends so. The company must be running; it is asked at the address of [admin].
     """
-    door = find_door(load_settings(config).value, connector)
+    app = load_settings(config).value
+    door = find_door(app, connector, find_running(app))
     body = ask(door, "/actors", {"top": name, "past": past}).content
     forest = msgspec.json.decode(body, type=Forest)
     if as_json:
@@ -67,24 +69,44 @@ class Door(msgspec.Struct, frozen=True):
         return f"http://{place}:{self.port}"
 
 
-def find_door(app: AppConfig, connector: str | None = None) -> Door:
+def find_running(app: AppConfig) -> Applied | None:
+    """Read what the process goes by that serves these settings; None: not known."""
+    try:
+        return read_applied(Path(app.store.path))
+    except (NotNotedError, OSError):
+        return None
+
+
+def find_door(
+    app: AppConfig, connector: str | None = None, running: Applied | None = None
+) -> Door:
     """Find out where a running company can be asked: its admin address, if it has one.
 
     Args:
         app: its settings.
         connector: an HTTP server to ask instead.
+        running: what the process that serves has noted; None: not known.
 
     Raises:
         click.UsageError: it cannot be asked anywhere, or its port is not known.
     """
     admin = app.admin
-    if connector is None and admin.is_on and admin.port:
-        return Door(admin.host, admin.port, admin.api_key)
+    port = ADMIN_PORT if admin.port is None else admin.port
+    if connector is None and running is not None and running.admin is not None:
+        return Door(*running.admin, admin.api_key)
+    if connector is None and running is None and admin.is_on and port:
+        return Door(admin.host, port, admin.api_key)
     servers = {
         name: each
         for name, each in app.connectors.items()
         if isinstance(each, HttpConfig) and connector in {None, name}
     }
+    if not servers and connector is None and running is not None and admin.is_on:
+        raise click.UsageError(
+            f"process {running.process} has no address for operators: another program"
+            f" had {admin.host}:{port} when it started. Set [admin] port, and restart"
+            " it; a second company on one machine needs its own"
+        )
     if not servers:
         raise click.UsageError(
             "the settings have no such HTTP server: set is_on = true and a port in"

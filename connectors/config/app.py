@@ -117,6 +117,10 @@ class HttpConfig(ConnectorConfig, frozen=True, tag="http"):
     key. What a client says of its user is believed."""
 
 
+ADMIN_PORT = 8082
+"""TCP port for operators where nobody has set one."""
+
+
 class AdminConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Where operators and monitoring look at what `callboard serve` runs."""
 
@@ -126,8 +130,9 @@ class AdminConfig(Struct, frozen=True, forbid_unknown_fields=True):
     host: str = "127.0.0.1"
     """Address to listen on; another than this machine's own needs `api_key`."""
 
-    port: Annotated[int, Meta(ge=0, le=65_535)] = 8082
-    """TCP port; 0 takes any free one, which `callboard tree` cannot know."""
+    port: Annotated[int, Meta(ge=0, le=65_535)] | None = None
+    """TCP port; 0 takes any free one. Unset: 8082, or none if another program has that;
+    a port that is set and taken ends the start."""
 
     api_key: Secret | None = None
     """Bearer token for `/metrics` and `/actors`; unset asks for none. Probes never need

@@ -97,7 +97,16 @@ class ApiError(Exception):
 
 
 class ListenError(OSError):
-    """The server cannot listen where the settings say; the text says why."""
+    """The server cannot listen where the settings say; the text says why.
+
+    Args:
+        text: what is wrong, and what to do.
+        is_taken: whether another program has the address.
+    """
+
+    def __init__(self, text: str, *, is_taken: bool = False) -> None:
+        super().__init__(text)
+        self.is_taken = is_taken
 
 
 class ApiErrorFields(msgspec.Struct, frozen=True):

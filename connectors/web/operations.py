@@ -22,10 +22,12 @@ from starlette.routing import Route
 
 from connectors.asyncio_bridge.crossing import BridgeError
 from connectors.chat.server_transport import ServerTransport
-from connectors.web.errors import ApiError, refuse
+from connectors.config.app import ADMIN_PORT
+from connectors.web.errors import ApiError, ListenError, refuse
 from connectors.web.request import check_access
 from connectors.web.server import HttpSettings, make_app, open_socket, serve
 from runtime.errors import MisuseError
+from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     import socket
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from connectors.chat.platforms import TransportParts
     from connectors.config.app import AdminConfig
     from runtime.telemetry.metrics import Counter, Metrics
+
+LOG = EventLog("admin")
 
 QUICKLY = 1
 """How much gzip tries; more would hardly make the text of metrics shorter."""
@@ -240,20 +244,38 @@ class AdminServer(ServerTransport):
         return None
 
 
-def make_admin_server(config: AdminConfig, parts: TransportParts) -> AdminServer:
-    """Make the server that operators ask.
+def make_admin_server(config: AdminConfig, parts: TransportParts) -> AdminServer | None:
+    """Make the server that operators ask, and take its address.
 
     Args:
         config: its settings.
         parts: what the app gives.
+
+    Returns:
+        None: nobody set a port, and another program has the usual one.
+
+    Raises:
+        ListenError: the address cannot be listened on.
     """
     settings = HttpSettings(
         name="admin",
         table="admin",
         host=config.host,
-        port=config.port,
+        port=ADMIN_PORT if config.port is None else config.port,
         api_key="" if config.api_key is None else config.api_key.reveal(),
         max_connections=MOST_OPERATORS,
     )
     requests = parts.once(requests_counter)
-    return AdminServer(settings, parts.bridge, parts.operations, requests)
+    server = AdminServer(settings, parts.bridge, parts.operations, requests)
+    try:
+        server.reserve()
+    except ListenError as error:
+        if config.port is not None or not error.is_taken:
+            raise
+        LOG.warning(
+            "operators and monitoring cannot look at this company",
+            why=f"another program has {config.host}:{ADMIN_PORT}",
+            hint="set [admin] port; a second company on one machine needs its own",
+        )
+        return None
+    return server

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import ipaddress
 import socket
 from collections.abc import Callable, Sequence
@@ -131,7 +132,8 @@ def open_socket(settings: HttpSettings) -> socket.socket:
         why = (error.strerror or str(error)).partition(" (while")[0].lower()
         raise ListenError(
             f"{place}: cannot listen on {host}:{port}: {why}; "
-            "end the other program or set another host or port"
+            "end the other program or set another host or port",
+            is_taken=error.errno == errno.EADDRINUSE,
         ) from error
     return listening
 

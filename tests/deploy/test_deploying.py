@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from connectors.config.app import AdminConfig, HttpConfig
+from connectors.config.app import ADMIN_PORT, HttpConfig
 from connectors.settings.load import settings_type
 from connectors.web.eliza.platform import WebConfig
 from connectors.web.page.platform import PageConfig
@@ -24,7 +24,7 @@ UNIT = DEPLOY / "systemd" / "callboard.service"
 MOST_EXPOSED = 2.0
 """Of 10, as systemd-analyze counts."""
 
-PORTS = {AdminConfig().port, HttpConfig().port, PageConfig(people=()).port}
+PORTS = {ADMIN_PORT, HttpConfig().port, PageConfig(people=()).port}
 DRAIN = settings_type()().limits.drain_timeout
 
 
@@ -98,7 +98,7 @@ def test_the_cluster_asks_the_ports_that_are_there_and_waits_long_enough() -> No
     ports = {each["name"]: each["containerPort"] for each in container["ports"]}
     assert set(ports.values()) == PORTS
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
-        assert ports[container[probe]["httpGet"]["port"]] == AdminConfig().port
+        assert ports[container[probe]["httpGet"]["port"]] == ADMIN_PORT
     assert pod["spec"]["terminationGracePeriodSeconds"] > 3 * DRAIN
     assert container["securityContext"]["readOnlyRootFilesystem"]
     labels = pod["metadata"]["labels"]
@@ -115,7 +115,7 @@ def test_the_cluster_asks_the_ports_that_are_there_and_waits_long_enough() -> No
 def test_the_container_runs_as_nobody_and_asks_after_itself() -> None:
     text = (DEPLOY / "container" / "Dockerfile").read_text(encoding="utf-8")
     assert re.search(r"^USER 10001:10001$", text, re.MULTILINE)
-    assert f"http://127.0.0.1:{AdminConfig().port}/healthz" in text
+    assert f"http://127.0.0.1:{ADMIN_PORT}/healthz" in text
     assert re.search(r"^HEALTHCHECK ", text, re.MULTILINE)
     for copied in re.findall(r"-c (\S+\.txt)", text):
         assert (ROOT / copied).exists()

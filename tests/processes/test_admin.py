@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import socket
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import click
 import httpx
+import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from connectors.admin.applied_settings import Applied
+from connectors.commands.tree import find_door
+from connectors.config.app import ADMIN_PORT, AppConfig
 from runtime import __version__
-from tests.processes.running import PATIENCE, Finished, run, served
+from tests.processes.running import PATIENCE, Finished, run, served, write_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -161,3 +167,46 @@ def test_it_can_be_turned_off(tmp_path: Path) -> None:
         told = run("tree", folder=tmp_path)
     assert told.code == 2
     assert "connectors.http: give it a port" in told.err
+
+
+@pytest.fixture
+def usual_port() -> Iterator[None]:
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Perhaps somebody has it already, which is as well.
+        with suppress(OSError):
+            taken.bind(("127.0.0.1", ADMIN_PORT))
+            taken.listen()
+        yield
+
+
+@pytest.mark.usefixtures("usual_port")
+def test_a_port_that_nobody_set_and_another_has_is_gone_without(tmp_path: Path) -> None:
+    with served(tmp_path, CALLBOARD_ADMIN__IS_ON="true") as server:
+        log = (tmp_path / "stderr").read_text()
+        page = httpx.get(f"{server.url}/readyz", timeout=PATIENCE)
+        status = run("status", folder=tmp_path, CALLBOARD_ADMIN__IS_ON="true")
+    assert "operators and monitoring cannot look at this company" in log
+    assert f"another program has 127.0.0.1:{ADMIN_PORT}" in log
+    assert page.json()["ready"]
+    # The http connector can be asked instead, and is no other company.
+    assert "give it a port" in status.out
+
+
+def test_no_other_company_is_asked_in_its_place() -> None:
+    running = Applied(7, 0.0, {})
+    page = AppConfig()
+    with pytest.raises(click.UsageError, match="process 7 has no address for op"):
+        find_door(page, running=running)
+    there = msgspec.structs.replace(running, admin=("0.0.0.0", 4711))  # noqa: S104
+    assert find_door(page, running=there).address == "http://127.0.0.1:4711"
+    assert find_door(page).address == f"http://127.0.0.1:{ADMIN_PORT}"
+
+
+def test_a_port_that_is_set_and_taken_ends_the_start(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        write_settings(tmp_path)
+        found = run("serve", folder=tmp_path, admin_port=port)
+    assert found.code == 1
+    assert f"admin: cannot listen on 127.0.0.1:{port}: address already in" in found.err

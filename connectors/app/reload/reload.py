@@ -159,7 +159,9 @@ class Reloading:
         self._doubts = set(map(told, source.settings.warnings))
         database = Path(config.store.path)
         file = next(iter(source.settings.files), None)
-        self._noted = AppliedFile(database, app.company.services.receipt_key, file)
+        door = None if app.admin is None else app.admin.address
+        key = app.company.services.receipt_key
+        self._noted = AppliedFile(database, key, file, door)
         self._reloads = app.metrics.counter(
             "callboard_settings_reloads",
             "Changes of the settings while it ran, by what became of them.",
