@@ -88,6 +88,18 @@ class Hear(msgspec.Struct, frozen=True):
     """Time of arrival in monotonic seconds; 0 if it arrived in an earlier process."""
 
 
+class CheckHeard(msgspec.Struct, frozen=True):
+    """To a session: a message that it was handed is not settled; does it know it?"""
+
+    message_id: str
+
+
+class NotHeard(msgspec.Struct, frozen=True):
+    """To the router: this message, which it checked, is not known to its session."""
+
+    message_id: str
+
+
 class StopDelegated(msgspec.Struct, frozen=True):
     """To the router and the sessions awake in a chat: stop delegated tasks."""
 

@@ -9,32 +9,42 @@ from __future__ import annotations
 import math
 from collections import Counter
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from actors import names
 from actors.journal import commits
-from actors.journal.unsettled import UnroutedMessage, place, read_open, tell_found
-from actors.protocol import DrainOutbox, RouteUnanswered
+from actors.journal.unsettled import (
+    UnroutedMessage,
+    place,
+    read_among,
+    read_keys,
+    read_open,
+    tell_found,
+)
+from actors.protocol import CheckHeard, DrainOutbox, NotHeard, RouteUnanswered
+from runtime.actor.messages import Keyed
 from runtime.errors import StoreUnavailableError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
     from actors.inbound.chat_lines import ChatLines, Place
     from actors.inbound.hearing import Audience
+    from actors.messages.keys import SessionKey
     from actors.services import Services
     from runtime.actor.actor import Actor
+    from runtime.store.rows import MessageKey, StoredMessage
 
 LOG = EventLog("router")
 
 SWEEP_EVERY = 60.0
 """Seconds between looks for messages that were stored and never routed: their
-connector or session may have been killed before it could tell the router. A message
-that is being handled is known there and is not handled twice."""
+connector or session may have been killed before it could tell the router. Sessions are
+asked about those that they were handed, so that only what nobody has is read."""
 
 # Chosen: an agent starts its sessions right after itself.
 RECOVER_AFTER = 1.0
@@ -55,6 +65,14 @@ class RecoveryDue(msgspec.Struct, frozen=True):
 
 class SweepDue(msgspec.Struct, frozen=True):
     """A note to the router: look for stored messages that were never routed."""
+
+
+class HandedOver(NamedTuple):
+    """Where a message went that is not settled yet."""
+
+    session: SessionKey
+    at: float
+    """Unix seconds at which it came."""
 
 
 class RouteNext(msgspec.Struct, frozen=True):
@@ -89,7 +107,11 @@ class Recovery:
         self._connectors = connectors
         self._hearing = hearing
         self._store = services.store
+        self._handed: dict[str, HandedOver] = {}
+        """By message; those that are settled are forgotten at the next look."""
+
         self._is_due = False
+        self._is_sweep_due = False
         self._is_routing = False
 
     async def begin(self) -> Iterator[Place]:
@@ -103,7 +125,7 @@ class Recovery:
         return self._next()
 
     async def take(
-        self, message: RouteUnanswered | RecoveryDue | SweepDue | RouteNext
+        self, message: RouteUnanswered | NotHeard | RecoveryDue | SweepDue | RouteNext
     ) -> Iterable[Place]:
         """Go on when an actor asks for it, or when a timer fires."""
         match message:
@@ -113,7 +135,10 @@ class Recovery:
             case RecoveryDue():
                 return await self._recover()
             case SweepDue() if not self._is_due:  # else a look is due anyway
-                return await self._recover()
+                return await self._recover(is_sweep=True)
+            case NotHeard(message_id=message_id):
+                self._handed.pop(message_id, None)
+                self._sweep_soon()
             case RouteUnanswered() if not self._is_due:
                 self._recover_later()
                 # Why now: new messages must wait behind the old ones of their chat.
@@ -137,21 +162,36 @@ class Recovery:
         self._is_due = True
         self._router.after(RECOVER_AFTER, RecoveryDue())
 
-    async def _recover(self) -> Iterable[Place]:
+    def hand_over(self, message: UnroutedMessage, session: SessionKey) -> None:
+        """Note that a session was handed a message."""
+        at = message.at or message.inbound.received_at
+        self._handed[message.inbound.id] = HandedOver(session, at)
+
+    def _sweep_soon(self) -> None:
+        """Look again once all sessions have told what they do not know."""
+        if not self._is_sweep_due:
+            self._is_sweep_due = True
+            self._router.after(RECOVER_AFTER, SweepDue())
+
+    async def _recover(self, *, is_sweep: bool = False) -> Iterable[Place]:
         self._is_due = False
         # First: stored answers are sent before anything else in their chat.
         for name in self._connectors:
             self._router.tell(names.connector(name), DrainOutbox())
         late = self._lines.late
-        if not await self._look():
+        if not await self._look(is_sweep=is_sweep):
             self._recover_later()
             return ()
         return chain(*map(self._hurry, late), self._next())
 
-    async def _look(self) -> bool:
-        """Read what is not settled; False: the disk fails."""
+    async def _look(self, *, is_sweep: bool = False) -> bool:
+        """Read what is not settled; False: the disk fails.
+
+        Args:
+            is_sweep: sessions still have what they were handed, as far as is known.
+        """
         try:
-            await self._find()
+            await (self._find_lost() if is_sweep else self._find())
         except StoreUnavailableError as error:
             LOG.warning("messages not taken up yet", why=str(error))
             return False
@@ -160,13 +200,46 @@ class Recovery:
     async def _find(self) -> Counter[str]:
         """Read what is not settled; count it by connector."""
         rows = await read_open(self._store)
-        self._hearing.sweep(min((row.at for row in rows), default=math.inf))
-        mine = [row for row in rows if row.connector in self._connectors]
-        self._hearing.allotted.forget_all_but({row.id for row in mine})
-        # Copies for further agents stand where their original stands.
-        mine.sort(key=place)
-        self._lines.refill((row.stream, row) for row in mine)
+        self._take_in(rows, rows)
         return Counter(row.connector for row in rows)
+
+    async def _find_lost(self) -> None:
+        """Read what nobody was handed; ask the sessions about all else."""
+        self._is_sweep_due = False
+        keys = await read_keys(self._store)
+        lost = [key for key in keys if not self._check(key.id)]
+        self._take_in(keys, await read_among(self._store, lost))
+
+    def _check(self, message_id: str) -> bool:
+        """Ask the session that was handed a message; False: there is none to ask."""
+        if message_id not in self._handed:
+            return False
+        session, check = self._handed[message_id].session, CheckHeard(message_id)
+        is_there = self._router.tell(
+            names.sessions(session.agent), Keyed(session.text, check)
+        )
+        if not is_there:
+            del self._handed[message_id]
+        return is_there
+
+    def _take_in(
+        self, found: Sequence[MessageKey | StoredMessage], rows: list[StoredMessage]
+    ) -> None:
+        """Let what was read wait for its turn, and forget what is settled.
+
+        Args:
+            found: all that is not settled.
+            rows: those of it that are to be routed.
+        """
+        ids = {each.id for each in found}
+        self._handed = {x: at for x, at in self._handed.items() if x in ids}
+        times = [row.at for row in rows] + [each.at for each in self._handed.values()]
+        self._hearing.sweep(min(times, default=math.inf))
+        mine = {each.id for each in found if each.connector in self._connectors}
+        self._hearing.allotted.forget_all_but(mine)
+        # Copies for further agents stand where their original stands.
+        waiting = sorted((row for row in rows if row.id in mine), key=place)
+        self._lines.refill((row.stream, row) for row in waiting)
 
     def _hurry(self, chat: str) -> Iterator[Place]:
         return self._lines.hurry(chat, ROUTED_AT_ONCE)

@@ -30,7 +30,14 @@ from actors.journal import commits
 from actors.journal.unsettled import UnroutedMessage
 from actors.messages.keys import session_key
 from actors.people import admission
-from actors.protocol import Hear, Replied, Route, RouteUnanswered, StopDelegated
+from actors.protocol import (
+    Hear,
+    NotHeard,
+    Replied,
+    Route,
+    RouteUnanswered,
+    StopDelegated,
+)
 from actors.rules.groups.activation import GroupVerdict
 from actors.rules.groups.routes import Outcome, Routed, Unrouted
 from actors.session.stop import is_same_asker, stop_command, stop_for_room
@@ -66,11 +73,11 @@ class Router(Actor):
     """Hands each message to the sessions of the agents that hear it.
 
     Takes: `Route`, from connectors and, for what agents hand on, from sessions;
-        `Replied` and `StopDelegated` from sessions; `RouteUnanswered` from whoever was
-        restarted; `ReplaceTable` from `staff`; the answers of hooks and of relevance
-        checkers.
-    Sends: `Hear` and `StopDelegated` to sessions; `Deliver` or `MessageSettled` about
-        messages that nobody hears.
+        `Replied`, `NotHeard` and `StopDelegated` from sessions; `RouteUnanswered` from
+        whoever was restarted; `ReplaceTable` from `staff`; the answers of hooks and of
+        relevance checkers.
+    Sends: `Hear`, `CheckHeard` and `StopDelegated` to sessions; `Deliver` or
+        `MessageSettled` about messages that nobody hears.
     Keeps: its table, whom agents answered lately, and the lines of all chats: what is
         not decided yet, and what was left unanswered until all of it is routed.
     Fails: never by a message.
@@ -116,7 +123,9 @@ class Router(Actor):
                 self._stop_caused(message)
             case Replied():
                 self._hearing.answered(message)
-            case RouteUnanswered() | RecoveryDue() | SweepDue() | RouteNext():
+            case RouteUnanswered() | NotHeard() | RecoveryDue() | SweepDue():
+                return self._recover(message)
+            case RouteNext():
                 return self._recover(message)
             case ReplaceTable() | ReplaceDue():
                 return self._replace_table(message)
@@ -144,7 +153,7 @@ class Router(Actor):
         return None
 
     async def _recover(
-        self, message: RouteUnanswered | RecoveryDue | SweepDue | RouteNext
+        self, message: RouteUnanswered | NotHeard | RecoveryDue | SweepDue | RouteNext
     ) -> None:
         self._let_in(await self._recovery.take(message))
 
@@ -365,3 +374,4 @@ class Router(Actor):
         key = session_key(inbound, agent, self._services.sessions.session_scope)
         hear = Hear(inbound, message.past, message.arrived_at)
         self.tell(names.sessions(agent), Keyed(key.text, hear))
+        self._recovery.hand_over(message, key)

@@ -21,10 +21,10 @@ from runtime.ids import LENGTH, millisecond_of
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Mapping
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
     from runtime.store.port import Store
-    from runtime.store.rows import StoredMessage
+    from runtime.store.rows import MessageKey, StoredMessage
 
 
 LOG = EventLog("router")
@@ -93,6 +93,34 @@ async def read_open(store: Store) -> list[StoredMessage]:
             return found
 
 
+async def read_keys(store: Store) -> list[MessageKey]:
+    """Read the keys of all messages that are not settled, in their order.
+
+    Raises:
+        StoreError: the disk fails.
+    """
+    found: list[MessageKey] = []
+    while True:
+        keys = await store.unsettled_keys(found[-1].number if found else 0, PAGE)
+        found.extend(keys)
+        if len(keys) < PAGE:
+            return found
+
+
+async def read_among(store: Store, keys: Sequence[MessageKey]) -> list[StoredMessage]:
+    """Read those of some messages that are still not settled, in no promised order.
+
+    Raises:
+        StoreError: the disk fails.
+    """
+    found: list[StoredMessage] = []
+    for start in range(0, len(keys), PAGE):
+        page = keys[start : start + PAGE]
+        rows = await store.messages([(key.connector, key.platform_id) for key in page])
+        found.extend(row for row in rows if not row.settled_at)
+    return found
+
+
 async def newest_id(store: Store) -> str:
     """Give the greatest id of messages: new ones go on after it, whatever clocks say.
 
@@ -101,7 +129,7 @@ async def newest_id(store: Store) -> str:
     Raises:
         StoreError: the disk fails.
     """
-    names = [row.id for row in await read_open(store)]
+    names = [key.id for key in await read_keys(store)]
     names += [row.id[:LENGTH] for row in await store.records(AUDIT, limit=PAGE)]
     return max((each for each in names if millisecond_of(each) >= 0), default="")
 

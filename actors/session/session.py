@@ -38,8 +38,10 @@ from actors.messages import state as message_state
 from actors.messages.keys import account_of
 from actors.outbound import reactions
 from actors.protocol import (
+    CheckHeard,
     DrainOutbox,
     Hear,
+    NotHeard,
     ReleasePermit,
     RouteUnanswered,
     ShortenPrompt,
@@ -104,10 +106,11 @@ class PlaceAgain(msgspec.Struct, frozen=True):
 class Session(Actor):
     """One conversation: its history, and one turn at a time but for those that wait.
 
-    Takes: `Hear` and `StopDelegated` from the router; `PermitGranted` from the limiter;
-        `TurnStreamed`, `TurnReported`, `RequestApproval`, `FetchSteering` and
-        `TurnEnded` from its turn; `ShortenPrompt`, `Condensed`, `EndIfExpired` and
-        `DropConversation` about its past; `PersonaReplaced` when its agent has changed.
+    Takes: `Hear`, `CheckHeard` and `StopDelegated` from the router; `PermitGranted`
+        from the limiter; `TurnStreamed`, `TurnReported`, `RequestApproval`,
+        `FetchSteering` and `TurnEnded` from its turn; `ShortenPrompt`, `Condensed`,
+        `EndIfExpired` and `DropConversation` about its past; `PersonaReplaced` when its
+        agent has changed.
     Sends: `StartTurn` and `Condense` to its agent; commits to the store; `Deliver` and
         `ShowDraft` to the connector; `Route` and `StopDelegated` to the router for
         what it hands to other agents.
@@ -222,6 +225,9 @@ class Session(Actor):
                 self._put(said)
             if isinstance(message, TurnPaused):
                 self._let_others_pass(message.turn_id)
+        elif isinstance(message, CheckHeard):
+            if not self._knows(message.message_id):
+                self.tell(names.ROUTER, NotHeard(message.message_id))
         elif isinstance(message, PastMessage):
             wanted = message.turn_id if isinstance(message, ShortenPrompt) else ""
             current = self._turns.by_id(wanted)
@@ -248,7 +254,7 @@ class Session(Actor):
         if inbound.id in line.pending:
             self._retry_now(line.pending[inbound.id], hear.past)
             return None
-        if self._history.has_answered(inbound.id):
+        if self._knows(inbound.id):
             return None  # it came again after a restart, and is answered already
         command: commands.Command = commands.PlainText()
         if not (inbound.chain.agents or inbound.occasion):  # only people give commands
@@ -266,6 +272,10 @@ class Session(Actor):
         else:
             return self._line_up(pending) or self._check_waiting()
         return self._check_waiting()
+
+    def _knows(self, message_id: str) -> bool:
+        pending, history = self._line.pending, self._history
+        return message_id in pending or history.has_answered(message_id)
 
     def _line_up(self, pending: PendingMessage) -> Awaitable[None] | None:
         """Ask hooks about a message, or give it its place, behind those before it."""

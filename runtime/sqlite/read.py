@@ -12,6 +12,7 @@ from runtime.store.rows import (
     MAX_ROWS,
     Answered,
     Counts,
+    MessageKey,
     StoredDelivery,
     StoredEntry,
     StoredEvent,
@@ -40,6 +41,11 @@ READ = f"""SELECT {EVENT} FROM journal
 SNAPSHOT = """SELECT stream, sequence, schema, body, part, epoch, at FROM snapshot
     WHERE stream = ?"""
 UNSETTLED = f"""SELECT {MESSAGE} FROM inbox INDEXED BY inbox_open
+    WHERE settled_at IS NULL AND number > ? ORDER BY number LIMIT ?"""
+# Why these columns only: SQLite reads no page of a row beyond the last one it is asked
+# for, and a body stands behind them.
+UNSETTLED_KEYS = """SELECT number, id, connector, platform_id
+    FROM inbox INDEXED BY inbox_open
     WHERE settled_at IS NULL AND number > ? ORDER BY number LIMIT ?"""
 MESSAGE_OF = f"""SELECT {MESSAGE} FROM inbox
     WHERE connector = ? AND platform_id = ?"""
@@ -103,6 +109,13 @@ def snapshot(db: apsw.Connection, stream: str) -> StoredSnapshot | None:
 def unsettled(db: apsw.Connection, after: int, limit: int) -> tuple[StoredMessage, ...]:
     """Read messages not yet settled."""
     return tuple(StoredMessage(*row) for row in db.execute(UNSETTLED, (after, limit)))
+
+
+def unsettled_keys(
+    db: apsw.Connection, after: int, limit: int
+) -> tuple[MessageKey, ...]:
+    """Read the keys of messages not yet settled."""
+    return tuple(MessageKey(*row) for row in db.execute(UNSETTLED_KEYS, (after, limit)))
 
 
 def answered(db: apsw.Connection, connector: str, platform_id: str) -> Answered | None:

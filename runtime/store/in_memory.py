@@ -9,7 +9,7 @@ commits that find the disk full, `reopened` is a restart.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from typing import TypeVar
 
@@ -47,6 +47,7 @@ from runtime.store.rows import (
     Counts,
     Enqueue,
     Entry,
+    MessageKey,
     Pruned,
     Record,
     Snapshot,
@@ -431,12 +432,23 @@ class MemoryStore:
         """Give messages not yet settled; see the port."""
         refuse_limit(limit)
         await self._enter()
-        found = (
-            row
-            for row in self._rows.inbox.values()
-            if is_open(row) and row.number > after
+        return tuple(islice(self._unsettled(after), limit))
+
+    async def unsettled_keys(
+        self, after: int = 0, limit: int = 1000
+    ) -> tuple[MessageKey, ...]:
+        """Give the keys of messages not yet settled; see the port."""
+        refuse_limit(limit)
+        await self._enter()
+        return tuple(
+            MessageKey(row.number, row.id, row.connector, row.platform_id)
+            for row in islice(self._unsettled(after), limit)
         )
-        return tuple(islice(found, limit))
+
+    def _unsettled(self, after: int) -> Iterator[StoredMessage]:
+        for row in self._rows.inbox.values():
+            if is_open(row) and row.number > after:
+                yield row
 
     async def answered(self, connector: str, platform_id: str) -> Answered | None:
         """Give what became of a message; see the port."""

@@ -26,6 +26,7 @@ from runtime.store.rows import (
     Commit,
     Committed,
     Counts,
+    MessageKey,
     Pruned,
     StoredDelivery,
     StoredEntry,
@@ -149,6 +150,12 @@ class Store(Entries, Protocol):
         self, after: int = 0, limit: int = 1000
     ) -> tuple[StoredMessage, ...]:
         """Give messages `accepted` or `running` whose number is above `after`."""
+        ...
+
+    async def unsettled_keys(
+        self, after: int = 0, limit: int = 1000
+    ) -> tuple[MessageKey, ...]:
+        """Give the keys of such messages; their bodies, however long, are not read."""
         ...
 
     async def answered(self, connector: str, platform_id: str) -> Answered | None:

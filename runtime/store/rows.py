@@ -325,6 +325,15 @@ class StoredMessage(msgspec.Struct, frozen=True):
     """Unix seconds; 0 until it is settled."""
 
 
+class MessageKey(msgspec.Struct, frozen=True):
+    """What identifies one message of the inbox, without its body."""
+
+    number: int
+    id: str
+    connector: str
+    platform_id: str
+
+
 class StoredDelivery(msgspec.Struct, frozen=True):
     """One delivery of the outbox; `number` grows in the order of enqueueing."""
 

@@ -56,7 +56,11 @@ class Crossing:
     async def heard(self) -> dict[str, list[Inbound]]:
         await trio.testing.wait_all_tasks_blocked()
         return {
-            name: [keyed.message.inbound for keyed in of_kind(sessions, Keyed)]
+            name: [
+                keyed.message.inbound
+                for keyed in of_kind(sessions, Keyed)
+                if isinstance(keyed.message, Hear)
+            ]
             for name, sessions in self.sessions.items()
             if name != "connector"
         }

@@ -11,15 +11,25 @@ import trio.testing
 
 from actors.inbound.recovery import RECOVER_AFTER, ROUTED_AT_ONCE, SWEEP_EVERY
 from actors.messages.inbound import Address, DelegationChain, Inbound
-from actors.protocol import Route, RouteUnanswered, StopDelegated
+from actors.protocol import (
+    CheckHeard,
+    NotHeard,
+    Route,
+    RouteUnanswered,
+    StopDelegated,
+)
 from runtime.actor.messages import Keyed
 from runtime.errors import StoreUnavailableError
 from runtime.store.in_memory import MemoryStore
+from runtime.store.rows import Commit, Settle
 from tests.actors.inbound.test_router import Crossing, open_crossing, stored
 from tests.fakes.actors.neighbours import of_kind, words
+from tests.fakes.company.company import EPOCH
 
 if TYPE_CHECKING:
-    from runtime.store.rows import StoredMessage
+    from collections.abc import Collection
+
+    from runtime.store.rows import MessageKey, StoredMessage
 
     Clock = trio.testing.MockClock
 
@@ -33,10 +43,19 @@ class Counting(MemoryStore):
     async def unsettled(
         self, after: int = 0, limit: int = 1000
     ) -> tuple[StoredMessage, ...]:
+        self._look()
+        return await super().unsettled(after, limit)
+
+    async def unsettled_keys(
+        self, after: int = 0, limit: int = 1000
+    ) -> tuple[MessageKey, ...]:
+        self._look()
+        return await super().unsettled_keys(after, limit)
+
+    def _look(self) -> None:
         self.looks += 1
         if not self.is_readable:
             raise StoreUnavailableError("unreadable, to order")
-        return await super().unsettled(after, limit)
 
 
 async def come(crossing: Crossing, store: MemoryStore, *inbounds: Inbound) -> None:
@@ -122,3 +141,81 @@ async def test_while_nothing_can_be_read_it_is_looked_once_a_second(
         await trio.sleep(SWEEP_EVERY)
         assert store.looks - before <= SWEEP_EVERY / RECOVER_AFTER + 1
         store.is_readable = True
+
+
+class Reading(MemoryStore):
+    """Notes of which messages the bodies were read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read_bodies: list[str] = []
+
+    async def unsettled(
+        self, after: int = 0, limit: int = 1000
+    ) -> tuple[StoredMessage, ...]:
+        return self._note(await super().unsettled(after, limit))
+
+    async def messages(
+        self, keys: Collection[tuple[str, str]]
+    ) -> tuple[StoredMessage, ...]:
+        return self._note(await super().messages(keys))
+
+    def _note(self, rows: tuple[StoredMessage, ...]) -> tuple[StoredMessage, ...]:
+        self.read_bodies += [row.id for row in rows]
+        return rows
+
+
+async def test_a_look_reads_only_what_no_session_was_handed(
+    autojump_clock: Clock,
+) -> None:
+    store = Reading()
+    async with open_crossing(autojump_clock, store) as crossing:
+        await crossing.heard()
+        await come(crossing, store, words(number=1), words(number=2))
+        await stored(store, words(number=3), words(number=4))
+        await store.commit(Commit(at=EPOCH, settles=(Settle("m2", "replied"),)))
+        await trio.sleep(SWEEP_EVERY + 1)
+        assert await numbers_heard(crossing) == ["m1", "m2", "m3", "m4"]
+        await trio.sleep(10 * SWEEP_EVERY)
+        assert await numbers_heard(crossing) == ["m1", "m2", "m3", "m4"]
+        told = of_kind(crossing.sessions["anna"], Keyed)
+    assert store.read_bodies == ["m3", "m4"]
+    checked = {x.message.message_id for x in told if isinstance(x.message, CheckHeard)}
+    assert checked == {"m1", "m3", "m4"}
+
+
+async def numbers_heard(crossing: Crossing) -> list[str]:
+    return [inbound.id for inbound in (await crossing.heard())["anna"]]
+
+
+async def test_what_sessions_do_not_know_is_handed_to_them_again_at_one_more_look(
+    autojump_clock: Clock,
+) -> None:
+    store = Reading()
+    async with open_crossing(autojump_clock, store) as crossing:
+        await crossing.heard()
+        await come(crossing, store, *(words(number=n) for n in range(1, 6)))
+        await trio.sleep(SWEEP_EVERY)
+        for number in (2, 4, 2):
+            crossing.router.tell(NotHeard(f"m{number}"))
+        await trio.sleep(RECOVER_AFTER + 1)
+        heard = await numbers_heard(crossing)
+        drains = len(crossing.connector.received)
+        await trio.sleep(10 * RECOVER_AFTER)
+        assert len(crossing.connector.received) == drains
+    assert heard == ["m1", "m2", "m3", "m4", "m5", "m2", "m4"]
+    assert store.read_bodies == ["m2", "m4"]
+
+
+async def test_what_a_session_had_that_is_gone_is_routed_again(
+    autojump_clock: Clock,
+) -> None:
+    store = Reading()
+    async with open_crossing(autojump_clock, store) as crossing:
+        await crossing.heard()
+        await come(crossing, store, words())
+        await crossing.heard()
+        await crossing.sessions["anna"].actor_ref.stop()
+        await trio.sleep(SWEEP_EVERY + 1)
+        assert crossing.router.is_alive()
+        assert store.read_bodies == ["m1"]

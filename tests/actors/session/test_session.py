@@ -18,10 +18,12 @@ from actors.messages.state import AttemptHistory
 from actors.protocol import (
     AcquirePermit,
     CancelTurn,
+    CheckHeard,
     DrainOutbox,
     Failed,
     Finished,
     Hear,
+    NotHeard,
     PermitGranted,
     ReleasePermit,
     RouteUnanswered,
@@ -283,6 +285,17 @@ async def test_what_is_said_while_writing_adds_up(
         assert (
             room.system.statistics().timers == 2
         )  # the patience of the turn, and of the watchdog
+
+
+async def test_it_says_which_messages_it_does_not_know(autojump_clock: Clock) -> None:
+    async with open_room(autojump_clock) as room:
+        await room.hear(words("one"))
+        await room.answer("first")
+        await room.hear(words("two", 2), words("three", 3))
+        for name in ("m1", "m2", "m3", "m4"):  # answered, at work, waiting, never heard
+            room.ref.tell(CheckHeard(name))
+        await trio.sleep(1)
+        assert of_kind(room.router, NotHeard) == [NotHeard("m4")]
 
 
 class ReadingStore(MemoryStore):

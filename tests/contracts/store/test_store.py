@@ -14,7 +14,14 @@ from runtime.errors import (
     MisuseError,
     SequenceConflictError,
 )
-from runtime.store.rows import Commit, Committed, Receipt, Settle, StoredEvent
+from runtime.store.rows import (
+    Commit,
+    Committed,
+    MessageKey,
+    Receipt,
+    Settle,
+    StoredEvent,
+)
 from tests.support.store.engines import (
     NAMES,
     make_engine,
@@ -91,6 +98,10 @@ async def test_messages_are_listed_in_the_order_of_acceptance(store: Store) -> N
     await store.commit(accepting("m3"))
     await store.commit(settling("m1"))
     assert await names_unsettled(store) == ["m2", "m4", "m3"]
+    assert await store.unsettled_keys() == tuple(
+        MessageKey(row.number, row.id, row.connector, row.platform_id)
+        for row in await store.unsettled()
+    )
 
 
 async def test_listings_are_paged_by_the_number_of_the_last_row(store: Store) -> None:
@@ -101,6 +112,7 @@ async def test_listings_are_paged_by_the_number_of_the_last_row(store: Store) ->
     for after in (0, 3, 6, 7, 99):
         rest = names[after:][:3]
         assert [row.id for row in await store.unsettled(after, 3)] == rest
+        assert [key.id for key in await store.unsettled_keys(after, 3)] == rest
         assert [row.id for row in await store.undelivered(None, after, 3)] == rest
         assert [row.sequence for row in await store.read("a", after, 3)] == [
             number for number in range(after + 1, after + 4) if number <= 7

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         Commit,
         Committed,
         Counts,
+        MessageKey,
         StoredDelivery,
         StoredEvent,
         StoredMessage,
@@ -107,6 +108,12 @@ class MortalStore(MemoryStore):
     ) -> tuple[StoredMessage, ...]:
         await self.live()
         return await super().unsettled(after, limit)
+
+    async def unsettled_keys(
+        self, after: int = 0, limit: int = 1000
+    ) -> tuple[MessageKey, ...]:
+        await self.live()
+        return await super().unsettled_keys(after, limit)
 
     async def messages(
         self, keys: Collection[tuple[str, str]]

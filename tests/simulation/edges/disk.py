@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from runtime.store.rows import (
         Answered,
         Commit,
+        MessageKey,
         StoredDelivery,
         StoredEvent,
         StoredMessage,
@@ -178,6 +179,13 @@ class SimulatedStore(MemoryStore):
         """Read, if the disk lets it; see the port."""
         self._disk.refuse_reading()
         return await super().unsettled(after, limit)
+
+    async def unsettled_keys(
+        self, after: int = 0, limit: int = 1000
+    ) -> tuple[MessageKey, ...]:
+        """Read, if the disk lets it; see the port."""
+        self._disk.refuse_reading()
+        return await super().unsettled_keys(after, limit)
 
     async def messages(
         self, keys: Collection[tuple[str, str]]
