@@ -102,7 +102,7 @@ class Cell(Intake):
             if type(result) is CoroutineType:
                 # Before its task has begun: there must be something to cancel.
                 self.scope = trio.CancelScope()
-                self.busy_since = trio.current_time()
+                self.busy_since = self.kernel.now()
                 return result  # pyright: ignore[reportUnknownVariableType]
             if is_wrapped:
                 self._answer(item, result)

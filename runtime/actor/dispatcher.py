@@ -166,10 +166,9 @@ class Dispatcher:
         token = self._token
         if token is None:
             raise MisuseError("the actor system is not open; use `async with`")
-        text = f"{runnable.name} is gone: its system has ended"
         with self._lock:
             if self._has_ended:
-                raise pykka.ActorDeadError(text)
+                raise _gone(runnable)
             self._foreign.append(call)
             if self._is_coming:
                 return
@@ -181,14 +180,15 @@ class Dispatcher:
                 was_closed, self._has_ended = self._has_ended, True
             if not was_closed:  # or else `close` has made the call
                 self._foreign.clear()
-                raise pykka.ActorDeadError(text) from None
+                raise _gone(runnable) from None
 
     @trio.lowlevel.enable_ki_protection
     async def run(self) -> None:
         """Pump until cancelled."""
         self._context = trio.lowlevel.current_task().context
         while True:
-            self._pump()
+            if self.queue:
+                self._pump()
             if self.queue:
                 await trio.lowlevel.checkpoint()
             else:
@@ -257,3 +257,7 @@ class Dispatcher:
                     self._failed(raised)
             if not self._turn.spend(BATCH):
                 return
+
+
+def _gone(runnable: Runnable) -> pykka.ActorDeadError:
+    return pykka.ActorDeadError(f"{runnable.name} is gone: its system has ended")

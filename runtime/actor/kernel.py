@@ -47,11 +47,13 @@ class Kernel:
         self.ask_timeout = ask_timeout
         self._report = report
         self.dispatcher = Dispatcher(self._call_failed)
-        self.timers = Timers()
+        self.timers = Timers(self.dispatcher.spend)
         self.dead_letters = DeadLetters(weight_of)
         self.names: dict[str, Cell] = {}
         self.nursery: trio.Nursery | None = None
-        self.clock: trio.abc.Clock | None = None
+        self.now: Callable[[], float] = lambda: 0.0
+        """Seconds on the loop's clock; may be read from any thread."""
+
         self.is_closing = False
         """Set when the system ends: nobody is spawned any more."""
 
@@ -83,12 +85,8 @@ class Kernel:
     def open(self, nursery: trio.Nursery) -> None:
         """Take the present trio loop as the system's."""
         self.nursery = nursery
-        self.clock = trio.lowlevel.current_clock()
+        self.now = self.timers.now = trio.lowlevel.current_clock().current_time
         self.dispatcher.open()
-
-    def now(self) -> float:
-        """Seconds on the loop's clock; may be read from any thread."""
-        return self.clock.current_time() if self.clock is not None else 0.0
 
     def roll(self) -> float:
         """Give a random number from 0 up to 1, for jitter."""

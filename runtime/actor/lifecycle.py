@@ -223,7 +223,7 @@ def _fold_up(cell: Cell) -> None:
 
 def _run(cell: Cell) -> None:
     cell.state = "running"
-    cell.started_at = trio.current_time()
+    cell.started_at = cell.kernel.now()
     cell.mailbox.unstash()
     cell.scheduled = cell.is_queued
     if not cell.mailbox.empty():

@@ -228,7 +228,7 @@ class ActorRef(pykka.ActorRef[Any]):
 
     def _post_foreign(self, item: object, seconds: float = 0.0) -> None:
         cell = self._cell
-        if cell.is_dead:
+        if cell.state == "dead":
             raise pykka.ActorDeadError(f"{cell.name} not found: it has ended")
         message = item.message if isinstance(item, Envelope) else item
         drops = cell.mailbox.config.overflow == "drop_oldest"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, cast
 
 import pykka
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from runtime.actor.cell import Cell
     from runtime.actor.timers import Timer
 
-Waiter = tuple[trio.lowlevel.Task, trio.lowlevel.TrioToken]
+Waiter = tuple[trio.lowlevel.Task, int, trio.lowlevel.TrioToken]
+"""A task, the thread of its loop, and what wakes it from another thread."""
 
 # Why one for all: it is held for a few lines that wait for nothing. Why one that may
 # be taken twice: a finalizer, which runs anywhere, may answer, too.
@@ -136,12 +138,13 @@ class Reply(pykka.Future[Any]):
             dispatcher = asked.kernel.dispatcher
             if dispatcher.lend(asked):
                 yield from trio.lowlevel.checkpoint().__await__()  # noqa: ASYNC105
-        if self._outcome is None:
-            yield from self._park().__await__()
+        leave = self._park() if self._outcome is None else None
+        if leave is not None:
+            yield from trio.lowlevel.wait_task_rescheduled(leave).__await__()  # noqa: ASYNC105
         try:
             return self._result()
         finally:
-            del self
+            del self, leave
 
     __iter__ = __await__
 
@@ -208,11 +211,13 @@ class Reply(pykka.Future[Any]):
             # An answer that comes from now on is late, and the kernel is told so.
             self.offer_error(pykka.Timeout(f"no reply within {timeout} seconds"))
 
-    async def _park(self) -> None:
-        entry = trio.lowlevel.current_task(), trio.lowlevel.current_trio_token()
+    def _park(self) -> Callable[[object], trio.lowlevel.Abort] | None:
+        """Have this task woken; give how it leaves, or None: the answer has come."""
+        task, token = trio.lowlevel.current_task(), trio.lowlevel.current_trio_token()
+        entry = task, get_ident(), token
         with LOCK:
             if self._outcome is not None:
-                return
+                return None
             if self._waiters is None:
                 self._waiters = []
             self._waiters.append(entry)
@@ -224,13 +229,13 @@ class Reply(pykka.Future[Any]):
                 self._waiters.remove(entry)
                 return trio.lowlevel.Abort.SUCCEEDED
 
-        await trio.lowlevel.wait_task_rescheduled(abort)
+        return abort
 
     @staticmethod
     def _wake(waiters: list[Waiter]) -> None:
-        here = _current_token()
-        for task, token in waiters:
-            if token is here:
+        here = get_ident()
+        for task, thread, token in waiters:
+            if thread == here:
                 trio.lowlevel.reschedule(task)
                 continue
             try:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import trio
 
+from runtime.actor.dispatcher import BATCH
 from runtime.actor.envelope import Notice
 from runtime.errors import MisuseError
 
@@ -78,8 +79,13 @@ class Timer:
         """
         if self.fire is None:
             return False
-        self.leave()
-        self._owner.note_cancelled()
+        self.fire = None
+        if self.keeper is not None:
+            self.leave()
+        owner = self._owner
+        owner.void += 1
+        if owner.void > SWEEP_ABOVE // 2:
+            owner.sweep()
         return True
 
     def release(self) -> None:
@@ -105,19 +111,28 @@ class Timers:
 
     Every method must be called on the kernel thread, which is the one that makes
     this object, or that last called `run`.
+
+    Args:
+        spend: counts what was fired; tells whether this turn goes on.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, spend: Callable[[int], bool]) -> None:
+        self.now = trio.current_time
+        """Seconds on the loop's clock."""
+
+        self._spend = spend
         self.thread_id = get_ident()
         self._heap: list[tuple[float, int, Timer]] = []
         self._serial = 0
-        self._void = 0
+        self.void = 0
+        """How many in the heap were cancelled."""
+
         self._sleeper: trio.CancelScope | None = None
         self._wake = trio.Event()
 
     def __len__(self) -> int:
         """How many timers have still to fire."""
-        return len(self._heap) - self._void
+        return len(self._heap) - self.void
 
     def call_at(self, due: float, fire: Callable[[], object]) -> Timer:
         """Call `fire` at `due` seconds on trio's clock."""
@@ -136,15 +151,14 @@ class Timers:
         """
         if isnan(delay):
             raise MisuseError("a timer needs a number of seconds, not nan")
-        return self.call_at(trio.current_time() + delay, fire)
+        return self.call_at(self.now() + delay, fire)
 
-    def note_cancelled(self) -> None:
-        """Count a cancelled timer and sweep the heap when most of it is void."""
-        self._void += 1
-        if self._void * 2 > len(self._heap) > SWEEP_ABOVE:
+    def sweep(self) -> None:
+        """Forget the timers that are void, if they are most of many."""
+        if self.void * 2 > len(self._heap) > SWEEP_ABOVE:
             self._heap = [entry for entry in self._heap if entry[2].fire is not None]
             heapq.heapify(self._heap)
-            self._void = 0
+            self.void = 0
 
     @trio.lowlevel.enable_ki_protection
     async def run(self) -> None:
@@ -161,10 +175,12 @@ class Timers:
             self._sleeper = None
 
     def _fire_due(self) -> None:
-        now = trio.current_time()
+        """Fire what is due, as far as this turn goes; the rest is due in the next."""
+        now = self.now()
         # Why: what a timer sets for at once waits for the loop's next round, or a
         # timer that sets itself again would keep everybody else waiting.
         last = self._serial
+        left = BATCH
         while self._heap:
             due, serial, timer = self._heap[0]
             if timer.fire is not None and (due > now or serial > last):
@@ -172,10 +188,15 @@ class Timers:
             heapq.heappop(self._heap)
             fire = timer.fire
             if fire is None:
-                self._void -= 1
+                self.void -= 1
                 continue
             timer.leave()
             fire()
+            left -= 1
+            if not left:
+                if not self._spend(BATCH):
+                    return
+                left = BATCH
 
     def _stir(self) -> None:
         if self._sleeper is not None:  # it sleeps less long, and need not wake for that

@@ -308,7 +308,7 @@ class KeyedSupervisor(Actor):
     # --- sleep --------------------------------------------------------------------
 
     def _use(self, key: str, child: KeyedChild) -> None:
-        child.used_at = trio.current_time()
+        child.used_at = self._cell.kernel.now()
         self._children.move_to_end(key)
 
     def _sweep(self) -> None:

@@ -8,6 +8,7 @@ import threading
 from collections import Counter
 from functools import partial
 from operator import add, mul
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 import pykka
@@ -168,7 +169,8 @@ async def test_another_loops_task_is_woken_or_given_up() -> None:
 
     async def other_loop() -> Any:
         tasks.append(trio.lowlevel.current_task())
-        gone._waiters = [(tasks[0], trio.lowlevel.current_trio_token())]
+        token = trio.lowlevel.current_trio_token()
+        gone._waiters = [(tasks[0], get_ident(), token)]
         return await alive
 
     async with trio.open_nursery() as nursery:
@@ -219,7 +221,7 @@ async def test_a_wake_on_its_way_is_not_cancelled() -> None:
             nursery.start_soon(listener.listen)
             await trio.testing.wait_all_tasks_blocked()
             assert reply._waiters is not None
-            ((task, token),) = reply._waiters  # as a thread does that answers
+            ((task, _, token),) = reply._waiters  # as a thread does that answers
             reply._outcome, reply._waiters = ("in time", None), None
             scope.cancel()
             with trio.CancelScope(shield=True):

@@ -11,6 +11,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime.actor.dispatcher import MESSAGES_PER_TURN, Turn
 from runtime.actor.timers import SWEEP_ABOVE, Timers
 from runtime.errors import MisuseError
 from runtime.testing import wait_settled
@@ -35,7 +36,7 @@ def test_timers_fire_in_order_and_never_when_cancelled(
         fired.append((trio.current_time(), number))
 
     async def main() -> None:
-        timers = Timers()
+        timers = Timers(Turn().spend)
         made = [
             timers.call_in(delay, partial(note, n)) for n, delay in enumerate(delays)
         ]
@@ -58,7 +59,7 @@ def test_timers_fire_in_order_and_never_when_cancelled(
 
 async def test_cancelled_timers_are_swept(autojump_clock: MockClock) -> None:
     assert autojump_clock.current_time() == 0
-    timers = Timers()
+    timers = Timers(Turn().spend)
     for _ in range(SWEEP_ABOVE * 20):
         timers.call_in(30, print).cancel()
     assert len(timers) == 0
@@ -68,7 +69,7 @@ async def test_cancelled_timers_are_swept(autojump_clock: MockClock) -> None:
 async def test_a_timer_that_sets_itself_again_lets_others_run(
     autojump_clock: MockClock,
 ) -> None:
-    timers = Timers()
+    timers = Timers(Turn().spend)
     count = [0]
 
     def again() -> None:
@@ -89,6 +90,24 @@ async def test_a_timer_that_sets_itself_again_lets_others_run(
     assert autojump_clock.current_time() == 3
 
 
+async def test_timers_due_in_one_instant_let_others_run(
+    autojump_clock: MockClock,
+) -> None:
+    async with virtual(autojump_clock) as system:
+        fired: list[int] = []
+        for number in range(5 * MESSAGES_PER_TURN):
+            system.kernel.timers.call_in(1, partial(fired.append, number))
+        await trio.sleep(1)
+        most = len(fired)
+        while len(fired) < 5 * MESSAGES_PER_TURN:
+            before = len(fired)
+            await trio.lowlevel.checkpoint()
+            most = max(most, len(fired) - before)
+        assert most <= 2 * MESSAGES_PER_TURN  # the round before and this one
+        assert fired == sorted(fired)
+        assert trio.current_time() == 1
+
+
 async def test_a_sooner_timer_is_not_late(autojump_clock: MockClock) -> None:
     async with virtual(autojump_clock) as system:
         log: list[float] = []
@@ -101,7 +120,7 @@ async def test_a_sooner_timer_is_not_late(autojump_clock: MockClock) -> None:
 
 
 async def test_another_thread_leaves_a_timer_alone() -> None:
-    timer = Timers().call_in(30, print)
+    timer = Timers(Turn().spend).call_in(30, print)
     await trio.to_thread.run_sync(timer.release)
     assert timer.is_active
     timer.release()
