@@ -195,9 +195,10 @@ class ForgetPeople(msgspec.Struct, frozen=True):
 
 LOG = EventLog("people")
 
-# Chosen: mostly it is known already, else the disk is read once. Nobody's answer is
-# worth waiting longer for than this.
-KNOWN_WITHIN = 1.0
+# Chosen: mostly it is known already, else the disk is read once. When hundreds come at
+# once whom nobody knows, the last of them waits for seconds; a stranger gets neither
+# the model nor the language that they chose. A disk that needs longer stores nothing.
+KNOWN_WITHIN = 15.0
 """Seconds until somebody is taken for a stranger."""
 
 

@@ -213,7 +213,9 @@ class People(Actor):
             read = await people_rows.read(self._store, met.account)
             proposals = () if read.version else await self._propose(met)
             seen = await self._update(
-                met.account, lambda person: self._seen(person, met, language, proposals)
+                met.account,
+                lambda person: self._seen(person, met, language, proposals),
+                read,
             )
         except StoreError as error:
             LOG.warning("not noted who wrote", account=met.account, why=str(error))
@@ -304,15 +306,31 @@ class People(Actor):
 
         return await self._update(asked.account, change)
 
-    async def _update(self, account: str, change: Callable[[Person], Person]) -> Person:
+    async def _update(
+        self,
+        account: str,
+        change: Callable[[Person], Person],
+        known: people_rows.PersonRow | None = None,
+    ) -> Person:
         """Change a person's row, unless that changes nothing.
+
+        Args:
+            account: whose.
+            change: makes the new person of the old one.
+            known: the row as it was just read; None: it is read.
 
         Raises:
             StoreError: it could not be read or written.
         """
+        at_hand = [known] if known is not None else []
 
         async def make() -> tuple[Person, Commit | None]:
-            read = await people_rows.read(self._store, account)
+            # Another try reads it anew: somebody has changed it.
+            read = (
+                at_hand.pop()
+                if at_hand
+                else await people_rows.read(self._store, account)
+            )
             changed = change(read.person)
             if read.version and changed == read.person:
                 return changed, None

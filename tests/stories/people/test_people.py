@@ -71,6 +71,30 @@ async def test_the_first_contact_is_stored_once_with_its_language(
     assert row.version == 1
 
 
+class BusyStore(MemoryStore):
+    """A disk that has much to read."""
+
+    async def entry(self, kind: str, name: str) -> StoredEntry | None:
+        await trio.sleep(0.1)
+        return await super().entry(kind, name)
+
+
+async def test_of_many_newcomers_at_once_each_is_known(
+    autojump_clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    cast = make_cast(store=BusyStore())
+    async with open_company(autojump_clock, cast) as system:
+        for number in range(30):
+            cast.platform.write(GERMAN, sender=f"p{number}", chat=f"with-{number}")
+        await at_rest(cast)
+        assert not system.dead_letters.counts
+    assert "taken for a stranger" not in caplog.text
+    for number in range(30):
+        person = cast.acquaintances.find(f"fake/p{number}")
+        assert person is not None
+        assert person.language == "de"
+
+
 async def test_one_short_message_decides_nothing_but_several_do(
     autojump_clock: Clock,
 ) -> None:
