@@ -30,6 +30,7 @@ from actors.rules.prompt.brief import NO_FILES, PersonaFiles
 from actors.rules.prompt.compaction import Trigger
 from actors.transport import RefusedAttempt
 from runtime.actor.ref import ActorRef
+from runtime.fairness import Owner
 from runtime.store.facts import FactChange
 
 
@@ -139,6 +140,9 @@ class AcquirePermit(msgspec.Struct, frozen=True):
     sender: tuple[str, str] = ("", "")
     """Connector and person of the message; empty for work that nobody waits for."""
 
+    caller: str = ""
+    """See `Inbound.caller`."""
+
     is_suspect: bool = False
     """Whether the message may have ended the process; one such turn runs at a time."""
 
@@ -146,6 +150,12 @@ class AcquirePermit(msgspec.Struct, frozen=True):
     def permit(self) -> tuple[str, str]:
         """Names the permit: who holds it, and for which turn."""
         return self.holder, self.turn_id
+
+    @property
+    def owner(self) -> Owner:
+        """Whose share of the permits it takes: connector, caller, person."""
+        connector, person = self.sender
+        return connector, self.caller, person
 
 
 class PermitGranted(msgspec.Struct, frozen=True):

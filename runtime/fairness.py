@@ -3,7 +3,8 @@
 Whoever waits for a place takes turns with the others who wait, however much each asks
 for, and nobody holds more than three quarters of the places: so a newcomer need not
 wait until somebody else is done. An owner of places is named by a text; the empty one
-is nobody in particular and may hold all.
+is nobody in particular and may hold all. Where owners are behind others, as people
+are behind an API key, `PlacesHeld` gives each of them a share of the other's share.
 """
 
 from __future__ import annotations
@@ -26,6 +27,59 @@ MOST_OF_ONE = 0.75
 def most_of_one(most: int) -> int:
     """Say how many of `most` places one owner may hold."""
     return math.ceil(most * MOST_OF_ONE)
+
+
+Owner = tuple[str, ...]
+"""Whose a place is, the widest name first: a connector, an API key, a person. An empty
+name is nobody in particular."""
+
+
+class PlacesHeld:
+    """Counts the places that owners hold; tells who may hold one more. Pure.
+
+    A name holds at most three quarters of what the name before it may hold, so that a
+    person who holds all that they may leaves room for others behind the same key.
+    """
+
+    def __init__(self) -> None:
+        self._held: Counter[Owner] = Counter()
+        """By owner, and by everything that stands before a name of theirs."""
+
+    def __len__(self) -> int:
+        """Count all places that are held."""
+        return self._held[()]
+
+    def held(self, owner: Owner) -> int:
+        """Count what an owner holds, or all behind a name."""
+        return self._held[owner]
+
+    def add(self, owner: Owner) -> None:
+        """Count a place that an owner takes."""
+        for end in range(len(owner) + 1):
+            self._held[owner[:end]] += 1
+
+    def remove(self, owner: Owner) -> None:
+        """Count a place that an owner gives back."""
+        for end in range(len(owner) + 1):
+            self._held[owner[:end]] -= 1
+            if not self._held[owner[:end]]:
+                del self._held[owner[:end]]
+
+    def may_add(self, owner: Owner, most: int, first: int = 0) -> bool:
+        """Tell whether an owner may hold one more, if there is one.
+
+        Args:
+            owner: who asks; or whoever stands before them, to ask for all behind.
+            most: how many places there are.
+            first: how many names, from the widest, have no share: they are alone.
+        """
+        share = most
+        for end in range(first + 1, len(owner) + 1):
+            if owner[end - 1]:
+                share = most_of_one(share)
+                if self._held[owner[:end]] >= share:
+                    return False
+        return True
 
 
 class WaitingTurns(Generic[T]):

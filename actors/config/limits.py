@@ -160,7 +160,8 @@ class LimitsConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     max_in_flight: Count = 64
     """Most turns of one model that run at once, over all agents; further messages wait.
-    One person may hold three quarters of them, and so may one of several connectors.
+    One of several connectors may hold three quarters of them; one caller (an API key,
+    or a client's address) three quarters of its connector's; one person of theirs.
     """
 
     max_hops: Annotated[int, Meta(ge=0, le=32)] = 4
@@ -199,7 +200,8 @@ class LimitsConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     max_open: Count = 5_000
     """Most accepted and unanswered messages of one connector; one more is refused and
-    may be sent again. One person may have three quarters of them.
+    may be sent again. One caller may have three quarters of them, one person three
+    quarters of their caller's.
     """
 
     drain_timeout: Annotated[float, Meta(ge=0, le=3_600)] = 10.0

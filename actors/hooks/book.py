@@ -58,6 +58,9 @@ class HookSubject(msgspec.Struct, frozen=True, kw_only=True):
     thread: str = ""
     sender_id: str = ""
     sender_name: str = ""
+    caller: str = ""
+    """See `Inbound.caller`."""
+
     is_direct: bool = True
     agent: str = ""
     """The agent that answers, or that an incoming message names; empty: none."""
@@ -189,6 +192,7 @@ def about(inbound: Inbound, agent: str) -> HookSubject:
         thread=address.thread,
         sender_id=inbound.sender_id,
         sender_name=inbound.sender_name,
+        caller=inbound.caller,
         is_direct=inbound.is_direct,
         agent=agent or inbound.agent,
         files=tuple(

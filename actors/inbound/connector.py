@@ -16,7 +16,13 @@ import msgspec
 from actors import names
 from actors.errors import MessageRefusedError, OverloadedError, StoppingError
 from actors.journal import commits, records
-from actors.journal.unsettled import COUNT_AGAIN, COUNT_EVERY, OpenMessages, unanswered
+from actors.journal.unsettled import (
+    COUNT_AGAIN,
+    COUNT_EVERY,
+    OpenMessages,
+    owner_of,
+    unanswered,
+)
 from actors.messages import priority
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address, Inbound
@@ -296,7 +302,7 @@ class Connector(Actor):
     def _store(self, inbound: Inbound) -> None:
         services = self._services
         began_at = services.clock.monotonic()
-        if self._storing >= MOST_STORING or not self._open.may_add(inbound.sender_id):
+        if self._storing >= MOST_STORING or not self._open.may_add(owner_of(inbound)):
             services.metrics.messages.add(1, self._name, "overloaded")
             raise OverloadedError("too many messages at once; try again in a moment")
         if len(inbound.text) > services.limits.max_message_chars:
@@ -345,7 +351,7 @@ class Connector(Actor):
 
     def _note_accepted(self, accepting: Accepting) -> None:
         inbound = accepting.inbound
-        self._open.add(inbound.correlation_id, inbound.sender_id)
+        self._open.add(inbound.correlation_id, owner_of(inbound))
         services = self._services
         knowing.introduce(self, services, inbound)
         note_owner(self, services, inbound)

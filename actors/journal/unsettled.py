@@ -16,7 +16,7 @@ from actors.journal.records import AUDIT
 from actors.messages.inbound import Inbound
 from actors.messages.state import AttemptHistory
 from runtime.errors import StoreError
-from runtime.fairness import most_of_one
+from runtime.fairness import Owner, PlacesHeld
 from runtime.ids import LENGTH, millisecond_of
 from runtime.telemetry.logs import EventLog
 
@@ -59,6 +59,7 @@ class MessagePlace(msgspec.Struct, frozen=True):
 
     correlation_id: str = ""
     sender_id: str = ""
+    caller: str = ""
     copy_of: int = 0
 
 
@@ -190,62 +191,65 @@ class OpenMessages:
 
     def __init__(self, most: int | Callable[[], int]) -> None:
         self._most = most if callable(most) else lambda: most
-        self._senders: dict[str, str] = {}
-        """By correlation id: the sender's id."""
+        self._owners: dict[str, Owner] = {}
+        """By correlation id: caller and sender."""
 
-        self._counts: Counter[str] = Counter()
-        """By sender."""
+        self._held = PlacesHeld()
 
     def __len__(self) -> int:
         """Count them; after a restart there may be more than `most`."""
-        return len(self._senders)
+        return len(self._owners)
 
-    def may_add(self, sender_id: str) -> bool:
-        """Tell whether there is room for one more; no person takes up all of it."""
+    def may_add(self, owner: Owner) -> bool:
+        """Tell whether there is room for one more; nobody takes up all of it."""
         most = self._most()
-        own = self._counts[sender_id]
-        return len(self._senders) < most and own < most_of_one(most)
+        return len(self._owners) < most and self._held.may_add(owner, most)
 
-    def add(self, correlation_id: str, sender_id: str) -> None:
+    def add(self, correlation_id: str, owner: Owner) -> None:
         """Add a message."""
         self.discard(correlation_id)
-        self._senders[correlation_id] = sender_id
-        self._counts[sender_id] += 1
+        self._owners[correlation_id] = owner
+        self._held.add(owner)
 
     def discard(self, correlation_id: str) -> None:
         """Remove a message that was answered, or never will be."""
-        sender_id = self._senders.pop(correlation_id, None)
-        if sender_id is not None:
-            self._counts[sender_id] -= 1
-            if not self._counts[sender_id]:
-                del self._counts[sender_id]
+        owner = self._owners.pop(correlation_id, None)
+        if owner is not None:
+            self._held.remove(owner)
 
-    def count_anew(self, senders: Mapping[str, str]) -> None:
-        """Replace them by those that the store has: sender by correlation id."""
-        self._senders = dict(senders)
-        self._counts = Counter(senders.values())
+    def count_anew(self, owners: Mapping[str, Owner]) -> None:
+        """Replace them by those that the store has: owner by correlation id."""
+        self._owners = dict(owners)
+        self._held = PlacesHeld()
+        for owner in owners.values():
+            self._held.add(owner)
 
 
-async def unanswered(store: Store, connector: str) -> dict[str, str]:
+def owner_of(inbound: Inbound | MessagePlace) -> Owner:
+    """Tell whose place among a connector's open messages a message takes."""
+    return inbound.caller, inbound.sender_id
+
+
+async def unanswered(store: Store, connector: str) -> dict[str, Owner]:
     """Read which messages of a connector wait for their own answer.
 
     Returns:
-        Their senders by correlation id, without copies for further agents and
-        delegated messages: an exchange makes room when the person's own message is
-        answered.
+        Whose they are (see `owner_of`) by correlation id, without copies for further
+        agents and delegated messages: an exchange makes room when the person's own
+        message is answered.
 
     Raises:
         StoreError: the disk fails.
     """
     after = 0
-    found: dict[str, str] = {}
+    found: dict[str, Owner] = {}
     while True:
         rows = await store.unsettled(after, PAGE)
         for row in rows:
             after = row.number
             its = read_place(row) if row.connector == connector else None
             if its is not None and its.correlation_id in {"", row.id}:
-                found[row.id] = its.sender_id
+                found[row.id] = owner_of(its)
         if len(rows) < PAGE:
             return found
 

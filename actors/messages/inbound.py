@@ -195,6 +195,12 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True):
     received_at: float
     """Unix seconds."""
 
+    caller: str = ""
+    """Who handed it in for the sender, where one may do so for many: an API key, or the
+    address that a client calls from. Places that are shared, as the turns of a model,
+    are shared by callers first and by senders then. Empty: the platform itself.
+    """
+
     is_direct: bool = True
     """True in a one-to-one chat with an agent, False in a group."""
 
@@ -416,6 +422,9 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     correlation_id: str
     address: Address
     sender_id: str
+    caller: str = ""
+    """See `Inbound.caller`."""
+
     skill: str = ""
     """The skill that a person's command asked for; usually empty."""
 
@@ -437,6 +446,12 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
         """The sender's first account, as `connector/sender_id`."""
         own = f"{self.address.connector}/{self.sender_id}"
         return self.accounts[0] if self.accounts else own
+
+    @property
+    def owner(self) -> str:
+        """Whose share of places its calls take: see `owner_of`, or the person."""
+        caller = f"{self.address.connector}/{self.caller}"
+        return caller if self.caller else self.person
 
 
 class ToolResult(msgspec.Struct, frozen=True):

@@ -109,6 +109,14 @@ def _unescape(part: str) -> str:
     return part.replace("~1", "/").replace("~0", "~")
 
 
+def owner_of(inbound: Inbound) -> str:
+    """Name whose share of places a message takes, where few are shared by many.
+
+    One who hands in for many has one share: who the sender is, they say themselves.
+    """
+    return f"{inbound.address.connector}/{inbound.caller or inbound.sender_id}"
+
+
 def account_of(inbound: Inbound) -> str:
     """Return the account of the message's sender, as `connector/sender_id`."""
     return f"{inbound.address.connector}/{inbound.sender_id}"

@@ -1,16 +1,20 @@
 """The actor that grants permits: how many turns run at once, and which is next.
 
 Each model has permits of its own, so that one that hangs holds up nobody who asks
-another. Within a model connectors take turns, and within a connector its people, so
-that nobody who asks much keeps others waiting. One person never holds all permits, nor
-does one of several connectors: who asks by it may be a stranger each time.
+another. Within a model connectors take turns, within a connector its callers (API keys
+and addresses), and behind a caller its people, so that nobody who asks much keeps
+others waiting. None of them ever holds all permits: one of several connectors has three
+quarters, a caller three quarters of its connector's, a person of their caller's. An
+only connector may have all.
 
 Turns that may have ended the process run one at a time, over all models.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
@@ -20,12 +24,10 @@ from actors.protocol import AcquirePermit, PermitGranted, ReleasePermit
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.ref import ActorRef
-from runtime.fairness import most_of_one
+from runtime.fairness import Owner, PlacesHeld
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from runtime.telemetry.metrics import Gauge
 
 # Chosen: sessions give their permits back themselves; this is for those that were
@@ -49,7 +51,7 @@ class HeldPermit(msgspec.Struct, frozen=True):
 
     session: ActorRef
     model: str = ""
-    sender: tuple[str, str] = ("", "")
+    owner: Owner = ("", "", "")
     is_suspect: bool = False
 
 
@@ -79,14 +81,76 @@ Permit = tuple[str, str]
 Waiting = OrderedDict[Permit, AcquirePermit]
 """In the order asked."""
 
+Grantable = Callable[[Owner, AcquirePermit | None], bool]
+"""Tells whether an owner may have one more permit; with a request, for that."""
+
+
+class WaitingLine:
+    """Requests that wait behind one name, and the lines behind further names; pure.
+
+    The names take turns; requests behind one name go in the order asked.
+    """
+
+    __slots__ = ("_lines", "_requests")
+
+    def __init__(self) -> None:
+        self._lines: OrderedDict[str, WaitingLine] = OrderedDict()
+        """The name whose turn is next stands first; no line is empty."""
+
+        self._requests: Waiting = OrderedDict()
+
+    def __bool__(self) -> bool:
+        """Whether anything waits."""
+        return bool(self._lines or self._requests)
+
+    def add(self, asked: AcquirePermit, owner: Owner) -> None:
+        """Have a request wait behind its owner's names."""
+        if owner:
+            line = self._lines.setdefault(owner[0], WaitingLine())
+            line.add(asked, owner[1:])
+        else:
+            self._requests[asked.permit] = asked
+
+    def remove(self, permit: Permit, owner: Owner) -> None:
+        """Forget a request that waits behind its owner's names."""
+        if not owner:
+            del self._requests[permit]
+            return
+        self._lines[owner[0]].remove(permit, owner[1:])
+        if not self._lines[owner[0]]:
+            del self._lines[owner[0]]
+
+    def next(self, may: Grantable, before: Owner = ()) -> AcquirePermit | None:
+        """Give the next request that may be granted; None: there is none.
+
+        Args:
+            may: tells it of whoever asks, and of everybody behind a name.
+            before: the names before this line.
+        """
+        if not may(before, None):
+            return None
+        for asked in self._requests.values():
+            if may(before, asked):
+                return asked
+        found = (line.next(may, (*before, name)) for name, line in self._lines.items())
+        return next((each for each in found if each is not None), None)
+
+    def move_back(self, owner: Owner) -> None:
+        """Put an owner's names last, each in its line."""
+        line = self._lines.get(owner[0]) if owner else None
+        if line is not None:
+            self._lines.move_to_end(owner[0])
+            line.move_back(owner[1:])
+
 
 class PermitQueue:
     """The sessions that wait for a permit of one model; pure.
 
     The most urgent priority goes first. Within it go turns that are under way, then
-    connectors take turns, then the people of a connector; one person's turns go in the
-    order asked. Where something less urgent is late, every second permit goes to what
-    has waited longest of that, so that nothing is put off for ever.
+    connectors take turns, then the callers of a connector, then the people of a caller;
+    one person's turns go in the order asked. Where something less urgent is late, every
+    second permit goes to what has waited longest of that, so that nothing is put off
+    for ever.
     """
 
     def __init__(self) -> None:
@@ -96,7 +160,7 @@ class PermitQueue:
         """Whether the last one taken was late."""
 
         self._under_way: dict[int, Waiting] = {}
-        self._lines: dict[int, OrderedDict[str, OrderedDict[str, Waiting]]] = {}
+        self._lines: dict[int, WaitingLine] = {}
 
     def __len__(self) -> int:
         """Count the sessions that wait."""
@@ -117,11 +181,9 @@ class PermitQueue:
         self._asked[permit], self._since[permit] = asked, now
         if asked.is_under_way:
             self._under_way.setdefault(asked.priority, OrderedDict())[permit] = asked
-            return
-        connector, person = asked.sender
-        connectors = self._lines.setdefault(asked.priority, OrderedDict())
-        people = connectors.setdefault(connector, OrderedDict())
-        people.setdefault(person, OrderedDict())[permit] = asked
+        else:
+            line = self._lines.setdefault(asked.priority, WaitingLine())
+            line.add(asked, asked.owner)
 
     def remove(self, permit: Permit) -> None:
         """Forget a request; without one, nothing happens."""
@@ -135,26 +197,19 @@ class PermitQueue:
             if not queue:
                 del self._under_way[asked.priority]
             return
-        connector, person = asked.sender
-        connectors = self._lines[asked.priority]
-        people = connectors[connector]
-        del people[person][permit]
-        if not people[person]:
-            del people[person]
-        if not people:
-            del connectors[connector]
-        if not connectors:
+        line = self._lines[asked.priority]
+        line.remove(permit, asked.owner)
+        if not line:
             del self._lines[asked.priority]
 
-    def take(
-        self, may: Callable[[AcquirePermit], bool], now: float
-    ) -> AcquirePermit | None:
-        """Take the next request of a sender who may have a permit; None: there is none.
+    def take(self, may: Grantable, now: float) -> AcquirePermit | None:
+        """Take the next request that may be granted; None: there is none.
 
-        Its connector, and its sender among those of the connector, come last then.
+        Its connector, its caller among those of the connector, and its sender among
+        those of the caller, come last then.
 
         Args:
-            may: whether the sender of a request may have a permit.
+            may: tells whether somebody may have one more permit.
             now: seconds on the caller's monotonic clock.
         """
         priorities = sorted({*self._under_way, *self._lines})
@@ -167,32 +222,15 @@ class PermitQueue:
             asked = min(reversed(late), key=lambda each: self._since[each.permit])
         if asked is not None:
             self.remove(asked.permit)
-            self._move_back(asked)
+            if asked.priority in self._lines:
+                self._lines[asked.priority].move_back(asked.owner)
         return asked
 
-    def _next(
-        self, priority: int, may: Callable[[AcquirePermit], bool]
-    ) -> AcquirePermit | None:
+    def _next(self, priority: int, may: Grantable) -> AcquirePermit | None:
         if priority in self._under_way:
             # It held a permit before, so it may have one again.
             return next(iter(self._under_way[priority].values()))
-        lines = self._lines[priority]
-        for people in lines.values():
-            for waiting in people.values():
-                for asked in waiting.values():
-                    if may(asked):
-                        return asked
-                    if not asked.is_suspect:
-                        break  # nor may the person's next
-        return None
-
-    def _move_back(self, asked: AcquirePermit) -> None:
-        connector, person = asked.sender
-        connectors = self._lines.get(asked.priority, OrderedDict())
-        if connector in connectors:
-            connectors.move_to_end(connector)
-            if person in connectors[connector]:
-                connectors[connector].move_to_end(person)
+        return self._lines[priority].next(may)
 
 
 class Limiter(Actor):
@@ -229,6 +267,9 @@ class Limiter(Actor):
         self._holders: dict[Permit, HeldPermit] = {}
         self._held: dict[str, dict[Permit, HeldPermit]] = {}
         """The same by model."""
+
+        self._shares: defaultdict[str, PlacesHeld] = defaultdict(PlacesHeld)
+        """The same, counted by owner."""
 
         self._turns: dict[str, set[str]] = {}
         """By session: the turns for which it holds or awaits a permit."""
@@ -283,12 +324,19 @@ class Limiter(Actor):
         return any(name.startswith(prefix) for name in self._turns)
 
     def _stuck(self) -> tuple[str, ...]:
-        # Why all: a person who waits for turns of their own keeps nobody else waiting.
-        before, most = trio.current_time() - STUCK_AFTER, self._most()
+        before = trio.current_time() - STUCK_AFTER
         return tuple(
             name
             for name, at in self._moved_at.items()
-            if at <= before and len(self._held.get(name, ())) >= most
+            if at <= before and self._keeps_waiting(name)
+        )
+
+    def _keeps_waiting(self, model: str) -> bool:
+        """Whether anybody waits who holds no permit of a model themselves."""
+        held, queue = self._shares.get(model), self._queues.get(model, PermitQueue())
+        return held is not None and any(
+            not held.held(asked.owner) or not any(asked.owner)
+            for asked in queue.asked()
         )
 
     def _tell_of_stuck(self) -> None:
@@ -318,18 +366,21 @@ class Limiter(Actor):
             self._turns.pop(holder, None)
 
     def _hold(self, permit: Permit, held: HeldPermit) -> None:
+        self._drop(permit)
         self._know(permit)
         self._holders[permit] = held
         self._held.setdefault(held.model, {})[permit] = held
+        self._shares[held.model].add(held.owner)
         self._show_running(held.model)
 
     def _grant(self, model: str) -> None:
         queue = self._queues.get(model)
+        may = partial(self._may_hold, model)
         while queue and len(self._held.get(model, ())) < self._most():
-            asked = queue.take(self._may_hold, trio.current_time())
+            asked = queue.take(may, trio.current_time())
             if asked is None:
                 break  # whoever waits holds their share already
-            held = HeldPermit(asked.session, model, asked.sender, asked.is_suspect)
+            held = HeldPermit(asked.session, model, asked.owner, asked.is_suspect)
             self._hold(asked.permit, held)
             if not self.tell(asked.session, PermitGranted(asked.turn_id)):
                 self._drop(asked.permit)
@@ -339,18 +390,13 @@ class Limiter(Actor):
         if self._shown is not None:
             self._shown.set(len(queue or ()), model)
 
-    def _may_hold(self, asked: AcquirePermit) -> bool:
-        """Whether a person, and their connector, may have one more permit."""
-        held = [each.sender for each in self._held.get(asked.model, {}).values()]
-        if asked.is_suspect and any(x.is_suspect for x in self._holders.values()):
-            return False
-        if not any(asked.sender):
-            return True
-        share = most_of_one(self._most())
-        if held.count(asked.sender) >= share:
-            return False
-        of_connector = sum(connector == asked.sender[0] for connector, _ in held)
-        return of_connector < share or self._connectors() < 2
+    def _may_hold(self, model: str, owner: Owner, asked: AcquirePermit | None) -> bool:
+        """Whether an owner, and whoever stands before, may have one more permit."""
+        if asked is not None:
+            holders = self._holders.values()
+            return not (asked.is_suspect and any(x.is_suspect for x in holders))
+        first = 0 if self._connectors() > 1 else 1
+        return self._shares[model].may_add(owner, self._most(), first)
 
     def _look_later(self) -> None:
         if self._holders and not self._is_to_look:
@@ -391,8 +437,9 @@ class Limiter(Actor):
         if held is not None:
             of_model = self._held[held.model]
             del of_model[permit]
+            self._shares[held.model].remove(held.owner)
             if not of_model:
-                del self._held[held.model]
+                del self._held[held.model], self._shares[held.model]
             self._show_running(held.model)
         return held
 

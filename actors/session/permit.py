@@ -131,6 +131,7 @@ class PermitLease:
             is_under_way,
             self._model,
             sender=(self._inbound.address.connector, self._inbound.sender_id),
+            caller=self._inbound.caller,
             is_suspect=self._is_suspect,
         )
         return session.tell(names.LIMITER, wanted)

@@ -15,7 +15,7 @@ from actors.errors import ToolError
 from actors.hooks.incoming import worded_files
 from actors.journal.plan import NOTHING, Carried
 from actors.messages.inbound import Inbound, Media, SentFile, ToolResult
-from actors.messages.keys import account_of
+from actors.messages.keys import owner_of
 from actors.protocol import StartTurn
 from actors.rules.markers.actions import Action, SendFile
 from actors.rules.markers.outcomes import ActionOutcome
@@ -196,7 +196,7 @@ async def read_attachments(
     if services.media is None:
         media = Media(text=NOBODY_READS, kept=NOBODY_READS)
     else:
-        whose = account_of(inbound)
+        whose = owner_of(inbound)
         media = await services.media.read(inbound.attachments, whose)
         media = await worded_files(media, inbound, (services, turn))
     asked = msgspec.structs.replace(

@@ -197,6 +197,7 @@ class ToolCalls:
             correlation_id=inbound.correlation_id,
             address=inbound.address,
             sender_id=inbound.sender_id,
+            caller=inbound.caller,
             skill=""
             if inbound.chain.agents
             else registry.skill_named(inbound.text, self._persona.skills),

@@ -7,7 +7,10 @@ already ends the start with a message.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import hashlib
+import secrets
+from contextlib import contextmanager, suppress
+from ipaddress import IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING
 
 import trio
@@ -21,6 +24,23 @@ if TYPE_CHECKING:
     from actors.messages.deliveries import Delivery, Draft, Typing
     from actors.messages.inbound import Inbound
     from actors.transport import Ingress
+
+
+SALT = secrets.token_bytes(16)
+"""Of this process: what is stored of an address tells nobody the address."""
+
+NETWORK_BITS = 64
+"""Bits of an IPv6 address that are one client's: any machine has all behind them."""
+
+
+def caller_at(host: str) -> str:
+    """Name who calls from a network address, as `Inbound.caller`."""
+    with suppress(ValueError):
+        address = ip_address(host.partition("%")[0])
+        bits = NETWORK_BITS if isinstance(address, IPv6Address) else 32
+        host = str(ip_network((address, bits), strict=False))
+    digest = hashlib.blake2b(host.encode(), key=SALT, digest_size=8)
+    return f"address {digest.hexdigest()}"
 
 
 class ServerTransport:

@@ -112,6 +112,10 @@ class HttpConfig(ConnectorConfig, frozen=True, tag="http"):
     max_connections: Count = 512
     """Connections held at once; further ones are told to try again."""
 
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses, or networks, of proxies before this server. What they say of where a
+    request comes from (`X-Forwarded-For`) is believed, and nobody else's word."""
+
     access: AccessConfig | None = None
     """Whose messages are taken in, by their `user`; unset: everybody's who has the
     key. What a client says of its user is believed."""

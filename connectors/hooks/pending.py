@@ -106,5 +106,6 @@ class QuestionQueue(FairQueue[PendingQuestion]):
 
 
 def owner_of(asked: AskHook) -> str:
-    """Name the person whose share of the places a question takes."""
-    return f"{asked.about.connector}/{asked.about.sender_id}"
+    """Name whose share of the places a question takes: see `messages.keys.owner_of`."""
+    about = asked.about
+    return f"{about.connector}/{about.caller or about.sender_id}"

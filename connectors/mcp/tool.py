@@ -70,7 +70,7 @@ class McpTool:
         if server is None:
             raise ToolError("the server of this tool is not running")
         arguments = call.arguments.strip() or b"{}"
-        asked = CallTool(next(NUMBERS), self._name, arguments, context.person)
+        asked = CallTool(next(NUMBERS), self._name, arguments, context.owner)
         reply: Reply = server.ask(asked, timeout=self._timeout)
         try:
             result: object = await reply

@@ -91,7 +91,7 @@ class RunShellTool(ArgumentsTool[ShellArguments]):
         desk = self._desks.of(context.agent)
         try:
             room = await beside(desk.room)
-            finished = await self._watched(arguments, desk, room, context.person)
+            finished = await self._watched(arguments, desk, room, context.owner)
             fault = (await beside(desk.room)).fault
         except (SandboxError, OSError) as error:
             raise ToolError(f"the command was not run: {error}") from error

@@ -10,11 +10,50 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.fairness import FairLimiter, FairQueue, WaitingTurns, most_of_one
+from runtime.fairness import (
+    FairLimiter,
+    FairQueue,
+    Owner,
+    PlacesHeld,
+    WaitingTurns,
+    most_of_one,
+)
 
 
 def test_of_four_places_one_is_left_to_others() -> None:
     assert [most_of_one(most) for most in (1, 2, 3, 4, 8, 32)] == [1, 2, 3, 3, 6, 24]
+
+
+@given(
+    st.integers(4, 40),
+    st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("xyz")), max_size=80),
+)
+def test_nobody_takes_all_of_what_the_name_before_them_may_have(
+    most: int, asked: list[Owner]
+) -> None:
+    held, key, person = PlacesHeld(), most_of_one(most), most_of_one(most_of_one(most))
+    mine = Counter[Owner]()
+    for owner in asked:
+        of_key = sum(mine[each] for each in mine if each[0] == owner[0])
+        may = of_key < key and mine[owner] < person
+        assert held.may_add(owner, most) == may
+        assert held.may_add(owner, most, 2)
+        if may:
+            held.add(owner)
+            mine[owner] += 1
+    assert len(held) == mine.total()
+    assert all(held.held(owner) == count for owner, count in mine.items())
+    for owner in mine.elements():
+        held.remove(owner)
+    assert not len(held)
+
+
+def test_nobody_in_particular_may_have_all() -> None:
+    held = PlacesHeld()
+    for _ in range(9):
+        assert held.may_add(("", ""), 4)
+        held.add(("", ""))
+    assert held.may_add(("", "zoe"), 4)
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 2)), max_size=30))

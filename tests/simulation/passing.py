@@ -2,6 +2,8 @@
 
 R4   while one person's message fails, hangs or waits for leave, others are answered
      within twice the time that it takes without
+R5   while the model hangs with all that one API key asked, in the names of many people,
+     others who ask the same model are answered within twice the time that it takes
 
 The same people write the same words at the same times in each run of a seed; only what
 becomes of one person's first message differs.
@@ -9,6 +11,7 @@ becomes of one person's first message differs.
 
 from __future__ import annotations
 
+import math
 import random  # noqa: TID251  seeded
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -145,3 +148,54 @@ def held_up(seed: int) -> list[Violation]:
                 why = f"{text} took {took} s, not {usual}, while a message {trouble}"
                 found.append(Violation("R4", why))
     return found
+
+
+async def _times_beside(seed: int, flood: int) -> dict[str, float]:
+    """Give how long people waited whose words a key does not bring, by their words.
+
+    Args:
+        seed: of the people, their words and moments.
+        flood: messages that one key brings first, each from somebody else.
+    """
+    dice = random.Random(f"crowding {seed}")  # noqa: S311
+    platform = TimingPlatform()
+    platform.is_direct = True
+    cast = Cast(
+        model=FakeModel(partial(_talk, "hangs", seed)),
+        platform=platform,
+        limits=LimitsConfig(max_in_flight=dice.randint(4, 16)),
+        buffering=BufferingConfig(policy="serial"),
+    )
+    clock = trio.lowlevel.current_clock()
+    assert isinstance(clock, MockClock)
+    wrote: dict[str, tuple[str, float]] = {}
+    async with open_company(clock, cast):
+        platform.caller = "key a"
+        for number in range(flood):
+            platform.write("first", chat=f"c{number}", sender=f"author{number}")
+        for number in range(dice.randint(1, 5)):
+            # One after the other: they are not to wait for each other either.
+            await trio.sleep(LONGEST + dice.random())
+            text, platform.caller = f"w{number}", dice.choice(("", "key b"))
+            written = platform.write(text, chat=text, sender="ann")
+            wrote[written.id] = text, trio.current_time()
+        await trio.sleep(3 * LONGEST)
+    return {
+        wrote[name][0]: at - wrote[name][1]
+        for name, at in platform.answered.items()
+        if name in wrote
+    }
+
+
+def crowded_out(seed: int) -> list[Violation]:
+    """Play people without and beside a key whose turns all hang; tell who waited."""
+    played: list[dict[str, float]] = []
+    for flood in (0, 40):
+        clock = MockClock(autojump_threshold=0)
+        played.append(trio.run(_times_beside, seed, flood, clock=clock))
+    usual, beside = played
+    return [
+        Violation("R5", f"{text} took {beside.get(text)} s, not {seconds}")
+        for text, seconds in usual.items()
+        if beside.get(text, math.inf) > 2 * seconds + ROUNDING
+    ]

@@ -9,7 +9,7 @@ import msgspec
 import trio
 
 from tests.simulation.edges.clock import SimulatedClock
-from tests.simulation.passing import EVERY, held_up
+from tests.simulation.passing import EVERY, crowded_out, held_up
 from tests.simulation.trace import Violation
 from tests.simulation.world import Parts, World
 
@@ -67,7 +67,8 @@ def run_seed(
     """
     worlds: list[World] = []
     is_plain = parts is None and only is None and clock is None
-    waited = held_up(seed) if is_plain and seed % EVERY == 0 else ()
+    is_passed = is_plain and seed % EVERY == 0
+    waited = (*held_up(seed), *crowded_out(seed)) if is_passed else ()
 
     async def main() -> None:
         world = World(seed, parts, only)

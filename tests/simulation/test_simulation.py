@@ -20,7 +20,7 @@ from tests.simulation.appointments import has_appointments
 from tests.simulation.controls import CONTROLS
 from tests.simulation.faults import Faults, swings
 from tests.simulation.hangs import has_hang, play, with_hang
-from tests.simulation.passing import held_up
+from tests.simulation.passing import crowded_out, held_up
 from tests.simulation.rooms import CHATS, EVERY, FIRST, HABITS, plan_for
 from tests.simulation.run import Outcome, run_seed
 from tests.simulation.world import FORGOTTEN
@@ -92,6 +92,11 @@ def test_every_invariant_holds_in_every_run(chunk: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_one_persons_trouble_holds_up_nobody_else(seed: int) -> None:
     assert held_up(seed) == []
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_one_key_with_many_authors_holds_up_nobody_else(seed: int) -> None:
+    assert crowded_out(seed) == []
 
 
 def test_in_every_third_seed_of_each_kind_the_clock_jumps_both_ways() -> None:

@@ -27,6 +27,7 @@ from actors.errors import (
 )
 from actors.messages.inbound import Address, Inbound
 from actors.transport import RefusedAttempt
+from connectors.chat.server_transport import caller_at
 from connectors.chat.websocket import frames
 from connectors.chat.websocket.connection import ClientConnection, Head, close_code
 from connectors.chat.websocket.errors import (
@@ -56,6 +57,8 @@ class Guest(msgspec.Struct, frozen=True):
     """What it sent meanwhile, and is still to be read."""
 
     has_said_hello: bool
+    caller: str = ""
+    """See `Inbound.caller`."""
 
 
 async def receive(wire: ClientConnection, shared: SocketShared, where: str) -> Guest:
@@ -64,7 +67,8 @@ async def receive(wire: ClientConnection, shared: SocketShared, where: str) -> G
     Args:
         wire: to it.
         shared: what it comes to.
-        where: its address, for the record of those who were not let in.
+        where: its address: one client never takes all places, and those who were not
+            let in are put on record.
 
     Raises:
         RefusedError: it is not let in.
@@ -82,7 +86,8 @@ async def receive(wire: ClientConnection, shared: SocketShared, where: str) -> G
     if not has_key and not check_key(guest.hello.key, shared):
         shared.ingress.refuse(RefusedAttempt("bad_key", where))
         raise ClientRefusedError("unauthorized", "the key is missing", KEY_HINT)
-    return guest
+    # Why not the key: all clients have the same.
+    return msgspec.structs.replace(guest, caller=caller_at(where))
 
 
 async def hear_head(wire: ClientConnection, within: float) -> Head:
@@ -381,7 +386,7 @@ class Visit:
         wait = self._pace.wait(trio.current_time())
         if wait:
             raise too_fast(self._shared.config.messages_per_minute, wait)
-        is_new = await submit(say, self._guest.hello, self.chat, self._shared)
+        is_new = await submit(say, self._guest, self.chat, self._shared)
         if say.id:
             received = frames.received(say.id, is_new=is_new)
             await self._tell_one("received", received)
@@ -447,13 +452,13 @@ class ClientPace:
         return 0.0
 
 
-async def submit(say: Say, hello: Hello, chat: str, shared: SocketShared) -> bool:
+async def submit(say: Say, guest: Guest, chat: str, shared: SocketShared) -> bool:
     """Have a message stored; False: it was before.
 
     Raises:
         FrameError: it was not taken.
     """
-    inbound = inbound_of(say, hello, chat, shared)
+    inbound = inbound_of(say, guest, chat, shared)
     known = shared.agents()
     if inbound.agent and inbound.agent not in known:
         told = f"there is no agent {inbound.agent[:64]!r}"
@@ -465,8 +470,9 @@ async def submit(say: Say, hello: Hello, chat: str, shared: SocketShared) -> boo
         raise fault_of(error) from error
 
 
-def inbound_of(say: Say, hello: Hello, chat: str, shared: SocketShared) -> Inbound:
+def inbound_of(say: Say, guest: Guest, chat: str, shared: SocketShared) -> Inbound:
     """Return the inbound message of a client's frame."""
+    hello = guest.hello
     name = f"={say.id}" if say.id else shared.ids.new()
     return Inbound(
         id=shared.ids.new(),
@@ -475,6 +481,7 @@ def inbound_of(say: Say, hello: Hello, chat: str, shared: SocketShared) -> Inbou
         address=Address(shared.connector, chat),
         sender_id=chat,
         sender_name=hello.name or "user",
+        caller=guest.caller,
         text=say.content,
         received_at=shared.clock.wall(),
         agent=say.agent or hello.agent,

@@ -77,7 +77,7 @@ class HttpFetchTool(ArgumentsTool[HttpFetchArguments]):
         request = FetchRequest(
             url=arguments.url,
             headers=(("Accept", ACCEPT),),
-            owner=context.person,
+            owner=context.owner,
         )
         fetched = await self._fetch(request)
         page = await read(fetched)

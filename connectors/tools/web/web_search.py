@@ -66,7 +66,7 @@ class WebSearchTool(ArgumentsTool[WebSearchArguments]):
         query = one_line(arguments.query)
         if not query:
             return ToolResult("the query is empty", is_error=True)
-        hits = await self._engine.search(query, self._count, context.person)
+        hits = await self._engine.search(query, self._count, context.owner)
         if not hits:
             return ToolResult(f"nothing was found for {query!r}")
         said = (

@@ -39,6 +39,16 @@ class ApiCaller(msgspec.Struct, frozen=True):
     """The only id it may speak for; empty: any."""
 
     channels: Globs = globs(("*",))
+    address: str = ""
+    """Where it calls from; see `caller_at`."""
+
+    @property
+    def sharer(self) -> str:
+        """As whom it shares places with others, see `Inbound.caller`.
+
+        By its key; a key without a name may be everybody's, so by its address then.
+        """
+        return f"key {self.name}" if self.name else self.address
 
     def may_enter(self, channel: ElizaChannel) -> bool:
         """Whether it may see a channel."""

@@ -18,6 +18,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from connectors.chat.server_transport import caller_at
 from connectors.web.eliza.bodies import read_body_as
 from connectors.web.eliza.errors import refuse, wrong
 from connectors.web.eliza.ids import AgentIds, is_uuid, to_uuid
@@ -212,7 +213,8 @@ class ElizaRoutes:
             check_access(request, front.settings)
             check_origin(request, front)
         caller.need(scope)
-        return caller
+        address = caller_at(client_host(request.scope))
+        return msgspec.structs.replace(caller, address=address)
 
 
 def check_origin(request: Request, front: ElizaContext) -> None:

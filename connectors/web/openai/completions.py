@@ -18,6 +18,7 @@ from starlette.responses import Response
 
 from actors.messages.inbound import Address, Inbound
 from actors.messages.inbound import Usage as Tokens
+from connectors.chat.server_transport import caller_at
 from connectors.web.errors import (
     ApiError,
     error_body,
@@ -32,7 +33,7 @@ from connectors.web.exchange import (
     watch_client,
 )
 from connectors.web.openai import protocol as wire
-from connectors.web.request import RequestContext, check_access
+from connectors.web.request import RequestContext, check_access, client_host
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -152,6 +153,8 @@ class CompletionsEndpoint:
             address=Address(self.context.settings.name, chat or new_id),
             sender_id=user or chat or new_id,
             sender_name=user or "user",
+            # Why not the key: all clients of this connector have the same.
+            caller=caller_at(client_host(request.scope)),
             text=conversation.text,
             attachments=conversation.attachments,
             received_at=received_at,

@@ -7,15 +7,17 @@ from collections.abc import Iterator, Mapping
 from actors.rules.prompt.texts import ReplyStyle
 from connectors.chat.platforms import Platform
 from connectors.config.app import AppConfig, HttpConfig
-from connectors.config.checks import check_open_door
+from connectors.config.checks import check_open_door, check_proxies
 from runtime.config.loader import Complaint
 
 
 def check(mine: Mapping[str, HttpConfig], _app: AppConfig) -> Iterator[Complaint]:
-    """Refuse a server that others can reach and anybody may use."""
+    """Refuse a server that anybody can reach and use, and a proxy with no address."""
     for name, config in mine.items():
         has_key = config.api_key is not None
-        yield from check_open_door(("connectors", name), config.host, has_key=has_key)
+        way = ("connectors", name)
+        yield from check_open_door(way, config.host, has_key=has_key)
+        yield from check_proxies(way, config.trusted_proxies)
 
 
 PLATFORM = Platform(

@@ -291,6 +291,7 @@ def make_transport(
         max_body_bytes=config.max_body_bytes,
         body_timeout=config.body_timeout,
         max_connections=config.max_connections,
+        trusted_proxies=config.trusted_proxies,
     )
     transport = HttpTransport(
         settings,

@@ -23,27 +23,40 @@ from tests.fakes.actors.neighbours import words
 
 if TYPE_CHECKING:
     from actors.messages.inbound import Inbound
+    from runtime.fairness import Owner
+
+
+SAM, KIM = ("", "sam"), ("", "kim")
 
 
 def test_it_is_full_at_its_most_and_not_before() -> None:
     opened = OpenMessages(2)
-    opened.add("a", "sam")
-    assert opened.may_add("kim")
-    opened.add("b", "sam")
-    assert not opened.may_add("kim")
+    opened.add("a", SAM)
+    assert opened.may_add(KIM)
+    opened.add("b", SAM)
+    assert not opened.may_add(KIM)
     opened.discard("a")
-    assert opened.may_add("kim")
+    assert opened.may_add(KIM)
 
 
 def test_one_person_leaves_room_for_others() -> None:
     opened = OpenMessages(4)
     for name in "abc":
-        assert opened.may_add("sam")
-        opened.add(name, "sam")
-    assert not opened.may_add("sam")
-    assert opened.may_add("kim")
-    opened.count_anew({"d": "sam", "e": "kim"})
-    assert opened.may_add("sam")
+        assert opened.may_add(SAM)
+        opened.add(name, SAM)
+    assert not opened.may_add(SAM)
+    assert opened.may_add(KIM)
+    opened.count_anew({"d": SAM, "e": KIM})
+    assert opened.may_add(SAM)
+
+
+def test_one_key_with_many_authors_leaves_room_for_others() -> None:
+    opened = OpenMessages(8)
+    for name in "abcdef":
+        assert opened.may_add(("key", name))
+        opened.add(name, ("key", name))
+    assert not opened.may_add(("key", "g"))
+    assert opened.may_add(("other key", "g"))
 
 
 class AgainstASet(RuleBasedStateMachine):
@@ -53,12 +66,12 @@ class AgainstASet(RuleBasedStateMachine):
     def open(self, most: int) -> None:
         self.most = most
         self.opened = OpenMessages(most)
-        self.known: dict[str, str] = {}
+        self.known: dict[str, Owner] = {}
 
     @rule(name=st.sampled_from("abcdef"), sender=st.sampled_from("xyz"))
     def add(self, name: str, sender: str) -> None:
-        self.opened.add(name, sender)
-        self.known[name] = sender
+        self.opened.add(name, ("", sender))
+        self.known[name] = ("", sender)
 
     @rule(name=st.sampled_from("abcdef"))
     def discard(self, name: str) -> None:
@@ -67,16 +80,16 @@ class AgainstASet(RuleBasedStateMachine):
 
     @rule(names=st.dictionaries(st.sampled_from("abcdef"), st.sampled_from("xyz")))
     def count_anew(self, names: dict[str, str]) -> None:
-        self.opened.count_anew(names)
-        self.known = dict(names)
+        self.known = {name: ("", sender) for name, sender in names.items()}
+        self.opened.count_anew(self.known)
 
     @invariant()
     def counts_all(self) -> None:
         is_full = len(self.known) >= self.most
         for sender in "xyz":
-            own = sum(each == sender for each in self.known.values())
+            own = sum(each == ("", sender) for each in self.known.values())
             may = not is_full and own < most_of_one(self.most)
-            assert self.opened.may_add(sender) == may
+            assert self.opened.may_add(("", sender)) == may
         assert len(self.opened) == len(self.known)
 
 
@@ -103,7 +116,7 @@ async def test_copies_and_delegations_wait_for_no_answer_of_their_own() -> None:
     task = words(number=3, correlation_id="m1", chain=chain)
     alone = words(number=4, correlation_id="m0", chain=chain)
     store = await stored(words(), copy, task, alone)
-    assert await unanswered(store, "fake") == {"m1": words().sender_id}
+    assert await unanswered(store, "fake") == {"m1": ("", words().sender_id)}
 
 
 async def test_other_connectors_and_what_cannot_be_read_are_left_out() -> None:
@@ -111,4 +124,4 @@ async def test_other_connectors_and_what_cannot_be_read_are_left_out() -> None:
     whole = as_accept(words(number=3), 1.0)
     garbled = msgspec.structs.replace(whole, body=b"\xff{")
     await store.commit(Commit(at=1.0, accepts=(garbled,)))
-    assert await unanswered(store, "fake") == {"m1": words().sender_id}
+    assert await unanswered(store, "fake") == {"m1": ("", words().sender_id)}

@@ -36,7 +36,7 @@ def test_it_stands_where_its_original_does(inbound: Inbound, number: int) -> Non
     (unheard,) = read_back(row)
     whole = unheard.inbound
     assert read_place(row) == MessagePlace(
-        whole.correlation_id, whole.sender_id, whole.copy_of
+        whole.correlation_id, whole.sender_id, whole.caller, whole.copy_of
     )
     assert place(row) == (whole.copy_of or number, number)
 

@@ -29,6 +29,7 @@ from tests.support.puppet import virtual
 
 if TYPE_CHECKING:
     from runtime.actor.ref import ActorRef
+    from runtime.fairness import Owner
     from runtime.system import ActorSystem
 
     Clock = trio.testing.MockClock
@@ -296,9 +297,52 @@ async def test_an_only_connector_may_have_all_permits(autojump_clock: Clock) -> 
         assert turn_ids(bench.probe) == ["h0", "h1", "h2", "h3"]
 
 
+async def test_one_key_with_many_authors_leaves_permits_to_others(
+    autojump_clock: Clock,
+) -> None:
+    async with virtual(autojump_clock) as system:
+        bench = Bench(system, 8)
+        for number in range(20):
+            sender = ("http", f"author{number}")
+            bench.acquire(f"k{number}", f"k{number}", sender=sender, caller="key a")
+        bench.acquire("z0", "z0", sender=("http", "zoe"), caller="key b")
+        bench.acquire("nightly", "nightly", sender=("http", "ann"))
+        await wait_settled(system)
+        assert turn_ids(bench.probe) == [*(f"k{x}" for x in range(6)), "z0", "nightly"]
+
+
+async def test_one_author_leaves_permits_to_others_with_the_same_key(
+    autojump_clock: Clock,
+) -> None:
+    async with virtual(autojump_clock) as system:
+        bench = Bench(system, 8)
+        for number in range(20):
+            sender = ("http", "zoe")
+            bench.acquire(f"z{number}", f"z{number}", sender=sender, caller="key a")
+        bench.acquire("sam", "sam", sender=("http", "sam"), caller="key a")
+        await wait_settled(system)
+        assert turn_ids(bench.probe) == ["z0", "z1", "z2", "z3", "z4", "sam"]
+
+
+async def test_a_key_whose_people_all_wait_for_it_shows_that_the_model_is_stuck(
+    autojump_clock: Clock,
+) -> None:
+    async with virtual(autojump_clock) as system:
+        bench = Bench(system, 8)
+        for number in range(9):
+            sender = ("http", f"author{number}")
+            bench.acquire(f"k{number}", f"k{number}", sender=sender, caller="key a")
+        await trio.sleep(STUCK_AFTER + 3 * LOOK_EVERY)
+        assert await bench.limiter.ask(StuckModels(), timeout=1) == ("",)
+
+
 askers = st.tuples(
     st.sampled_from(["web", "http"]), st.sampled_from("ab"), st.integers(4, 6)
 )
+
+
+def anybody(_owner: Owner, _asked: AcquirePermit | None) -> bool:
+    return True
 
 
 def queued(asking: list[tuple[str, str, int]], under_way: int) -> PermitQueue:
@@ -315,7 +359,7 @@ def test_every_request_is_taken_once_and_senders_take_turns(
     asking: list[tuple[str, str, int]],
 ) -> None:
     queue, taken = queued(asking, 0), list[AcquirePermit]()
-    while (asked := queue.take(lambda _: True, 0.0)) is not None:
+    while (asked := queue.take(anybody, 0.0)) is not None:
         taken.append(asked)
     assert len(queue) == 0
     assert {each.holder for each in taken} == {str(x) for x in range(len(asking))}
@@ -339,9 +383,9 @@ def test_a_request_that_was_removed_is_not_taken(
         queue.remove((f"{number}", f"{number}"))
     left = {str(number) for number in range(len(asking))} - {str(x) for x in gone}
     assert {each.holder for each in queue.asked()} == left
-    taken = {each.holder for _ in left if (each := queue.take(lambda _: True, 0.0))}
+    taken = {each.holder for _ in left if (each := queue.take(anybody, 0.0))}
     assert taken == left
-    assert queue.take(lambda _: True, 0.0) is None
+    assert queue.take(anybody, 0.0) is None
 
 
 @given(st.lists(askers, max_size=30), st.sets(st.sampled_from("ab")))
@@ -350,8 +394,8 @@ def test_every_second_permit_goes_to_what_is_less_urgent_and_late(
 ) -> None:
     queue = queued(asking, 0)
 
-    def may(asked: AcquirePermit) -> bool:
-        return asked.sender[1] not in barred
+    def may(owner: Owner, _asked: AcquirePermit | None) -> bool:
+        return not barred.intersection(owner[2:])
 
     left = [priority for _, person, priority in asking if person not in barred]
     is_late = True
@@ -370,7 +414,7 @@ def test_of_what_is_late_the_oldest_goes_first() -> None:
     for name, priority, since in (("a", 5, 0.0), ("b", 10, 9.0), ("c", 7, 2.0)):
         queue.add(AcquirePermit(name, name, session, priority), since)
     queue.add(AcquirePermit("d", "d", session, 1), LATE_AFTER)
-    taken = [queue.take(lambda _: True, LATE_AFTER + 3.0) for _ in range(4)]
+    taken = [queue.take(anybody, LATE_AFTER + 3.0) for _ in range(4)]
     assert [each and each.holder for each in taken] == ["a", "d", "c", "b"]
 
 

@@ -514,7 +514,7 @@ def test_a_display_name_is_a_name_and_nobody_elses(tmp_path: Path, shown: str) -
     assert refused(tmp_path, BASE + text).line == BASE_LINES + 3
 
 
-@pytest.mark.parametrize("kind", ["web", "page"])
+@pytest.mark.parametrize("kind", ["web", "page", "http"])
 def test_a_trusted_proxy_is_an_address_or_a_network(tmp_path: Path, kind: str) -> None:
     table = f"[connectors.more]\nkind = '{kind}'\ntrusted_proxies = "
     given = "['127.0.0.1', '::1', '10.0.0.0/8']"

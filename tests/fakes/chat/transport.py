@@ -40,6 +40,7 @@ class FakeTransport:
         """What whoever writes is on it."""
 
         self.language = ""
+        self.caller = ""
         """What it says of whoever writes."""
         self.history: tuple[TranscriptLine, ...] = ()
         """What whoever writes sends along."""
@@ -98,6 +99,7 @@ class FakeTransport:
             address=Address(self.name, room, thread),
             sender_id=sender,
             sender_name=sender,
+            caller=self.caller,
             language=self.language,
             text=text,
             received_at=float(self._count),

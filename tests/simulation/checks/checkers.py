@@ -11,7 +11,7 @@ I6   at rest nothing is kept: no session, no courier, no entry of a map, no time
 I7   a poisonous message is given up, and its neighbours go on
 I8   is about models that hang: `hangs.py`
 R1 to R3 are about rooms: `room_checkers.py`
-R4   is about who waits for whom: `passing.py`
+R4, R5 are about who waits for whom: `passing.py`
 I10  is about appointments: `appointments.py`
 I11  what the operator dropped is not said, but for what was on its way already
 I12  received = replied + dropped + cancelled + dead, by rows and by metrics

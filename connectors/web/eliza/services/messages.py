@@ -175,7 +175,9 @@ class ChannelMessages:
             server = self._channels.server(channel.server)
             hears = hearers_of(message, channel, server, self._channels.agents)
             is_handed_in = said.is_for_agents and bool(hears.present)
-            is_new = not is_handed_in or await self._hand_in(said, message, hears)
+            is_new = not is_handed_in or await self._hand_in(
+                caller, said, message, hears
+            )
             await self._keep(message, said)
             if hears.is_bot:
                 await self._tell_answer(message)
@@ -294,7 +296,7 @@ class ChannelMessages:
         self._tell(news)
 
     async def _hand_in(
-        self, said: NewMessage, message: ElizaMessage, hears: Hearers
+        self, caller: ApiCaller, said: NewMessage, message: ElizaMessage, hears: Hearers
     ) -> bool:
         """Hand a message in; False: it was handed in before.
 
@@ -310,6 +312,7 @@ class ChannelMessages:
             address=Address(self._connector, message.channel),
             sender_id=message.author,
             sender_name=message.author_name or "user",
+            caller=caller.sharer,
             text=message.content,
             attachments=said.attachments,
             received_at=message.at / 1000,

@@ -19,6 +19,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
+from connectors.chat.server_transport import caller_at
 from connectors.web.eliza.bodies import Words, read_body_as
 from connectors.web.eliza.errors import forbidden
 from connectors.web.eliza.ids import ZERO, Uuid, is_uuid, to_uuid
@@ -34,7 +35,7 @@ from connectors.web.eliza.request import is_listed
 from connectors.web.eliza.services.messages import reply_name
 from connectors.web.eliza.socketio.logs import LogStreams
 from connectors.web.errors import EXPECTED_ERRORS, ApiError, translate
-from connectors.web.request import check_access
+from connectors.web.request import check_access, client_host
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -497,6 +498,8 @@ class SocketServer:
         if not is_uuid(entity):
             raise ApiError(400, "Valid entityId required", code="validation_error")
         caller.need("read")
+        address = caller_at(client_host(request.scope))
+        caller = msgspec.structs.replace(caller, address=address)
         return SocketClient(caller, caller.speaker(entity.lower()))
 
     async def _disconnect(self, sid: str, *_reason: object) -> None:

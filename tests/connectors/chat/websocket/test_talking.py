@@ -120,6 +120,9 @@ async def test_a_message_sent_again_under_its_id_counts_once() -> None:
         await other.send("message", content="hello", id="m1")
         assert not (await other.next_of("received"))["again"]
         assert [each.text for each in bed.ingress.accepted] == ["hello"] * 2
+        callers = {each.caller for each in bed.ingress.accepted}
+        assert len(callers) == 1, "they share turns by address"
+        assert callers != {""}
 
 
 @pytest.mark.parametrize(

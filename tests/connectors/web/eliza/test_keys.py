@@ -189,3 +189,20 @@ async def test_a_server_with_channels_of_others_is_not_changed() -> None:
             assert refused == (403, "FORBIDDEN"), path
         there = await bed.ask("GET", f"{place}/agents", headers=BOSS)
         assert there["agents"] == [ANNA]
+
+
+async def test_a_key_with_a_name_is_the_caller_and_one_without_is_its_address() -> None:
+    callers: list[str] = []
+    async with open_web(KEYS) as bed:
+        bed.client.headers.update(BOSS)
+        channel = await bed.channel(ZOE, ANNA)
+        for key in (ZOES, BOSS):
+            bed.client.headers.pop("X-API-KEY", None)
+            bed.client.headers.pop("Authorization", None)
+            bed.client.headers.update(key)
+            await bed.say(channel, "hello")
+            callers.append((await bed.ingress.next()).caller)
+    named, whole = callers
+    assert named == "key zoe"
+    assert whole.startswith("address ")
+    assert "127" not in whole

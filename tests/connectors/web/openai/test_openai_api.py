@@ -409,3 +409,22 @@ async def test_a_stopping_server_ends_the_requests_that_wait() -> None:
         assert error_of(response)["code"] == "stopping"
         with pytest.raises(errors.DeliveryRefusedError):
             await channel.say(inbound, "too late")
+
+
+async def test_clients_are_told_apart_by_address_and_proxies_believed() -> None:
+    callers: list[str] = []
+    for trusted in ((), ("127.0.0.1",)):
+        settings = HttpSettings(port=0, trusted_proxies=trusted)
+        async with open_channel(settings) as channel:
+            for client in ("203.0.113.7", "2001:db8::1", "2001:db8::2"):
+                async with trio.open_nursery() as nursery:
+                    posting = Posting(channel, nursery)
+                    headers = {"x-forwarded-for": client}
+                    inbound = await posting.begin(body(), **headers)
+                    callers.append(inbound.caller)
+                    nursery.cancel_scope.cancel()
+    one, also_one, and_one, first, second, third = callers
+    assert one == also_one == and_one, "anybody may write such a header"
+    assert second == third, "of one network"
+    assert len({one, first, second}) == 3
+    assert not any("203" in caller for caller in callers)
