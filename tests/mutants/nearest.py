@@ -190,33 +190,6 @@ def files_of_tests(root: Path) -> Iterator[str]:
             yield file
 
 
-def likely(root: Path, slips: Sequence[Slip], most: int) -> list[str]:
-    """List the test files that speak of the files of some mistakes.
-
-    Of each mistake at most `most`: those of the same path first, then those that import
-    the module, then those of the same folder.
-    """
-    texts = {file: (root / file).read_text("utf-8") for file in files_of_tests(root)}
-    chosen: dict[str, None] = {}
-    for slip in slips:
-        path = Path(slip.file)
-        module = ".".join(path.with_suffix("").parts)
-        imported = re.compile(rf"\b{re.escape(module)}\b")
-        folder = f"tests/{path.parent}/"
-        ranks = {
-            file: (
-                not file.startswith(f"{folder}test_{path.stem}"),
-                not imported.search(text),
-                not file.startswith(folder),
-                file,
-            )
-            for file, text in texts.items()
-        }
-        near = [file for file in texts if not all(ranks[file][:3])]
-        chosen |= dict.fromkeys(sorted(near, key=ranks.__getitem__)[:most])
-    return list(chosen)
-
-
 def measure(copy: Path, folder: Path, files: Sequence[str], limit: float) -> None:
     """Run tests and note which lines each of them runs."""
     options = ("-q", "-p", "no:randomly", "-p", "no:cacheprovider")

@@ -138,9 +138,14 @@ class Chooser:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Leave out the others; the nearest first."""
         items[:] = sorted(
-            (each for each in items if each.nodeid in self._order),
-            key=lambda item: self._order[item.nodeid],
+            (each for each in items if self._place(each) is not None),
+            key=lambda item: self._place(item) or 0,
         )
+
+    def _place(self, item: pytest.Item) -> int | None:
+        """Give the place of a test, or of its file if that is named."""
+        file = item.nodeid.split("::", maxsplit=1)[0]
+        return self._order.get(item.nodeid, self._order.get(file))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Count as failed what cannot even be imported."""

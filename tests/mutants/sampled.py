@@ -19,7 +19,8 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple
 
 from tests.mutants.chance import draw
-from tests.mutants.nearest import Nearest, files_of_tests, kept, likely, measure
+from tests.mutants.likely import Likely
+from tests.mutants.nearest import Nearest, files_of_tests, kept, measure
 from tests.mutants.related import outcome_of
 
 if TYPE_CHECKING:
@@ -39,11 +40,8 @@ LIMIT = 120.0
 FILES_AT_ONCE = 12
 """Test files that are measured in one process."""
 
-FOR_MISTAKES = 0.4
-"""Part of the time that is kept for the mistakes, where it is short."""
-
-MOST_FILES = 5
-"""Test files for each mistake that are measured where time is short."""
+LIKELY = 12
+"""Test files that are run for each mistake where time is short."""
 
 
 class Outcome(NamedTuple):
@@ -83,11 +81,9 @@ def sample(root: Path, copied: Sequence[str], wanted: Sample) -> None:
             copy_of(root, copied, Path(folder) / str(number))
             for number in range(wanted.workers)
         ]
-        lines = kept(root)
-        if wanted.within and not lines.exists():
-            lines = Path(folder) / "lines"  # too little is measured to keep it
-        sampler = Sampler(root, wanted, copies, lines)
-        sampler.measure(slips, pool)
+        sampler = Sampler(root, wanted, copies)
+        if not wanted.within:
+            sampler.measure(pool)
         outcomes: list[Outcome] = []
         for outcome in pool.map(sampler.judge, slips):
             outcomes.append(outcome)
@@ -103,27 +99,24 @@ class Sampler:
         root: of the repository.
         wanted: what is drawn.
         copies: of the program.
-        folder: keeps which tests run which lines.
     """
 
-    def __init__(
-        self, root: Path, wanted: Sample, copies: Sequence[Path], folder: Path
-    ) -> None:
+    def __init__(self, root: Path, wanted: Sample, copies: Sequence[Path]) -> None:
         self._root = root
         self._wanted = wanted
         self._until = time.monotonic() + (wanted.within or float("inf"))
-        self._nearest = Nearest(root, folder)
+        self._left = wanted.number
+        """Mistakes that are still to be tried."""
+
+        self._nearest = Nearest(root, kept(root))
+        self._likely = Likely(root)
         self._copies: SimpleQueue[Path] = SimpleQueue()
         for each in copies:
             self._copies.put(each)
 
-    def measure(self, slips: Sequence[Slip], pool: ThreadPoolExecutor) -> None:
-        """Learn which tests run which lines; if time is short, of likely tests only."""
-        if self._wanted.within:
-            files = likely(self._root, slips, MOST_FILES)
-        else:
-            files = list(files_of_tests(self._root))
-        missing = self._nearest.unmeasured(files)
+    def measure(self, pool: ThreadPoolExecutor) -> None:
+        """Learn which tests run which lines."""
+        missing = self._nearest.unmeasured(list(files_of_tests(self._root)))
         if missing:
             print(f"measuring {len(missing)} test files", flush=True)  # noqa: T201
         starts = range(0, len(missing), FILES_AT_ONCE)
@@ -132,25 +125,24 @@ class Sampler:
         self._nearest.read()
 
     def _note(self, files: Sequence[str]) -> None:
-        left = self._until - FOR_MISTAKES * self._wanted.within - time.monotonic()
-        if left > 0:
-            at = self._copies.get()
-            measure(at, self._nearest.folder, files, min(left, LONGEST))
-            self._copies.put(at)
+        at = self._copies.get()
+        measure(at, self._nearest.folder, files, LONGEST)
+        self._copies.put(at)
 
     def judge(self, slip: Slip) -> Outcome:
         """Try one mistake."""
-        left = self._until - time.monotonic()
-        if left <= 0:
-            return Outcome(slip, "not tried", "no time was left")
         at = self._copies.get()
+        left = self._until - time.monotonic()
+        share = left * self._wanted.workers / self._left
+        self._left -= 1
         try:
-            outcome = attempt(at, slip, self._nearest.to(slip), min(left, LIMIT))
+            if left <= 0:
+                return Outcome(slip, "not tried", "no time was left")
+            if self._wanted.within:
+                return attempt(at, slip, self._likely.to(slip.file)[:LIKELY], share)
+            return attempt(at, slip, self._nearest.to(slip))
         finally:
             self._copies.put(at)
-        if outcome.word == "hung" and self._until <= time.monotonic():
-            return Outcome(slip, "not tried", "there was no time to end")
-        return outcome
 
 
 def summary(wanted: Sample, outcomes: Sequence[Outcome]) -> str:
@@ -186,7 +178,7 @@ def attempt(
 ) -> Outcome:
     """Make a mistake in a copy, run tests for at most `limit` seconds, take it back."""
     if not tests:
-        return Outcome(slip, "survived", "no test that was measured runs the line")
+        return Outcome(slip, "survived", "no test runs the line")
     file = at / slip.file
     text = file.read_bytes()
     file.write_bytes(slip.make(text))
@@ -223,7 +215,11 @@ def run(at: Path, slip: Slip, tests: Sequence[str], limit: float) -> Outcome:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return Outcome(slip, "hung", "the tests did not end")
+        if not outcome_of(nearest).exists():
+            return Outcome(slip, "not tried", "no test began in time")
+        told = json.loads(outcome_of(nearest).read_bytes())
+        word = "hung" if told["hung"] else "survived"
+        return Outcome(slip, word, f"time was over in {told['at'] or 'no test'}")
     if not outcome_of(nearest).exists():  # not even the first test could begin
         return Outcome(slip, "found", f"pytest ended with {done.returncode}")
     told = json.loads(outcome_of(nearest).read_bytes())
@@ -232,4 +228,6 @@ def run(at: Path, slip: Slip, tests: Sequence[str], limit: float) -> Outcome:
     hung = [*told["hung"], *([told["at"]] if told["at"] else [])]
     if hung:
         return Outcome(slip, "hung", hung[0])
-    return Outcome(slip, "survived", f"{len(tests)} tests are green")
+    return Outcome(
+        slip, "survived", f"green: {len(tests)} nearest, the first {tests[0]}"
+    )

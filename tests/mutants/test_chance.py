@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.mutants.chance import draw, slips
-from tests.mutants.nearest import files_of_tests, likely
+from tests.mutants.likely import Likely
+from tests.mutants.nearest import files_of_tests
 from tests.mutants.sampled import attempt, copy_of
 
 ROOT = Path(__file__).parents[2]
@@ -76,11 +77,17 @@ def test_a_seed_draws_the_same_lines_and_each_once() -> None:
 
 
 def test_the_same_path_is_the_likeliest_to_find_a_mistake() -> None:
-    mailbox = slips("runtime/actor/mailbox.py", PROGRAM)[:1]
-    first, *others = likely(ROOT, mailbox, 6)
+    likely = Likely(ROOT)
+    first, *others = likely.to("runtime/actor/mailbox.py")
     assert first == "tests/runtime/actor/test_mailbox.py"
-    assert len(others) == 5
     assert set(others) <= set(files_of_tests(ROOT))
+    # Nothing bears its name: who imports it, then who imports those that do.
+    found = likely.to("actors/rules/prompt/window.py")
+    texts = [(ROOT / each).read_text("utf-8") for each in found]
+    direct = ["rules.prompt.window import" in text for text in texts]
+    assert direct == sorted(direct, reverse=True)
+    assert direct[0]
+    assert not direct[-1]
 
 
 @pytest.mark.parametrize(
