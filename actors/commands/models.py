@@ -68,8 +68,7 @@ async def choose(
     change = ChangePerson(asked.account, model=chosen.name, provider=provider)
     await asked.ask(names.PEOPLE, change)
     text = asked.say("{model} answers you from now on; /model default goes back.")
-    name = chosen.name if chosen.name == chosen.model else label(chosen)
-    return CommandReply(text.format(model=name))
+    return CommandReply(text.format(model=label(chosen)))
 
 
 async def choosable(asked: CommandRequest) -> tuple[ListedModel, ...]:
@@ -101,8 +100,9 @@ def listed(asked: CommandRequest, known: tuple[ListedModel, ...]) -> list[str]:
 
 
 def label(each: ListedModel) -> str:
-    """Write a model's name, with its provider's name of it."""
-    return each.name if each.name == each.model else f"{each.name} ({each.model})"
+    """Write a model's name, with its provider's name of it; a program may have none."""
+    has_another = each.model not in {"", each.name}
+    return f"{each.name} ({each.model})" if has_another else each.name
 
 
 def unknown(asked: CommandRequest, known: Iterable[str]) -> str:

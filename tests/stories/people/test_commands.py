@@ -9,9 +9,11 @@ import pytest
 import trio
 import trio.testing
 
+from actors.commands.models import label
 from actors.config.agents import AgentConfig
 from actors.config.people import CommandsConfig
 from actors.models.catalogue import Catalogue
+from actors.models.messages import ListedModel
 from actors.models.pool import ModelOffer
 from runtime.store.facts import SaveFact
 from runtime.store.in_memory import MemoryStore
@@ -177,6 +179,12 @@ async def test_a_provider_is_chosen_with_the_model_it_has(
     assert answers[1] == (
         "There is no 'hme' to choose. /models lists what there is. Did you mean home?"
     )
+
+
+def test_a_model_without_a_name_at_its_provider_is_shown_by_its_own() -> None:
+    of = {"smart-1": "smart (smart-1)", "smart": "smart", "": "smart"}
+    for model, shown in of.items():
+        assert label(ListedModel("smart", model, ())) == shown
 
 
 async def test_only_what_the_settings_allow_can_be_chosen(
