@@ -126,7 +126,10 @@ class MatrixTransport(AccountsTransport[MatrixAccount, MatrixListener]):
             delivery,
             text=prefixed(delivery, account.agent, self._name).rstrip(),
         )
-        is_reply = delivery.part == 0 and not room.is_direct(self._shared.users)
+        # In private it is seen anyway what an answer belongs to, but not which message
+        # is not answered.
+        is_seen = room.is_direct(self._shared.users) and not delivery.trouble
+        is_reply = delivery.part == 0 and not is_seen
         meant = self._meant(delivery, room) if is_reply else ()
         with translated():
             if said.file is None:

@@ -143,9 +143,14 @@ class TelegramTransport(AccountsTransport[TelegramAccount, TelegramListener]):
         return receipt
 
     def _reply_to(self, delivery: Delivery, target: TelegramTarget) -> int:
-        """Return what a delivery replies to; in private chats that is seen anyway."""
+        """Return what a delivery replies to.
+
+        In private it is seen anyway what an answer belongs to, but not which message is
+        not answered.
+        """
         name = read_message(delivery.reply_to)
-        if delivery.part or target.is_direct or name is None:
+        is_seen = target.is_direct and not delivery.trouble
+        if delivery.part or is_seen or name is None:
             return 0
         if name.chat != target.chat:
             return 0  # the group has moved, and counts anew

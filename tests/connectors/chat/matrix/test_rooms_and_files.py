@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 import trio
+from msgspec import structs
 
 from actors.errors import OverloadedError
 from actors.messages.inbound import Attachment, Quoted
@@ -39,6 +40,25 @@ async def test_an_owners_invitation_is_accepted_and_a_strangers_declined(
         assert server.count("/presence/") == 1
     assert [inbound.text] == [each.text for each in bed.ingress.accepted] == ["welcome"]
     assert inbound.is_direct
+
+
+async def test_in_private_what_is_not_answered_is_replied_to_and_an_answer_not() -> (
+    None
+):
+    bed = MatrixBed("anna")
+    bed.server.room(ROOM, ZOE, ANNA)
+    async with bed.listening() as server:
+        asked = server.say(ROOM, ZOE, "hi")
+        inbound = await bed.ingress.next()
+        said = delivery(
+            "ho", address=inbound.address, agent="anna", reply_to=inbound.platform_id
+        )
+        await bed.transport.deliver(said)
+        refused = structs.replace(said, id="refused", agent="", trouble="busy")
+        await bed.transport.deliver(refused)
+    answer, notice = (x for x in server.contents(ROOM, ANNA) if x.get("body") == "ho")
+    assert "m.relates_to" not in answer
+    assert notice["m.relates_to"] == {"m.in_reply_to": {"event_id": asked}}
 
 
 async def test_an_account_that_joins_is_present_for_the_others() -> None:

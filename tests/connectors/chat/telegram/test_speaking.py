@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 import trio
+from msgspec import structs
 
 from actors.errors import DeliveryBusyError, DeliveryRefusedError, DeliveryUnknownError
 from actors.messages.deliveries import Edit, Reaction, Typing
@@ -111,6 +112,25 @@ async def test_a_chat_that_is_flooded_is_left_alone_as_a_whole(
         await trio.sleep(9)
         await bed.transport.deliver(delivery("hi"))
     assert (chat.texts(bed.bot()), other.texts(bed.bot())) == (["hi"], ["ho"])
+
+
+async def test_in_private_what_is_not_answered_is_replied_to_and_an_answer_not() -> (
+    None
+):
+    bed = BotBed("anna")
+    async with bed.listening() as server:
+        chat = server.private(1, "anna_bot")
+        asked = server.say(chat, ZOE, "hi")
+        inbound = await bed.ingress.next()
+        said = delivery(
+            "ho", "anna", address=inbound.address, reply_to=inbound.platform_id
+        )
+        await bed.transport.deliver(said)
+        refused = structs.replace(said, id="refused", agent="", trouble="busy")
+        await bed.transport.deliver(refused)
+    answer, notice = chat.by(bed.bot("anna"))
+    assert "reply_to_message" not in answer
+    assert notice["reply_to_message"]["message_id"] == asked["message_id"]
 
 
 async def test_an_answer_in_a_group_replies_in_its_topic_by_its_own_bot() -> None:
