@@ -190,7 +190,7 @@ class LimitsConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     max_waiting: Annotated[int, Meta(ge=0, le=1_000)] = 10
     """Most messages that wait behind the running turn of one conversation; one more is
-    refused with a notice. As many again from people of whom none waits yet.
+    refused with a notice. As many again from people who have less than an equal part.
     """
 
     told_again_after: Annotated[float, Meta(ge=0, le=86_400)] = 60.0

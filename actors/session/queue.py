@@ -238,8 +238,8 @@ class SessionQueue:
 
     Args:
         queue_cap: most messages that wait; 0 refuses everything during a turn. As many
-            again may wait if each is the first of its sender, and as many again cut
-            short with the overflow policy `summarise`.
+            again may wait of senders who have less than an equal part of these, and as
+            many again cut short with the overflow policy `summarise`.
         buffering: the busy policy and its settings.
 
     Raises:
@@ -624,11 +624,12 @@ def is_of_same_sender(one: Arrival, other: Arrival) -> bool:
 def is_full(line: Line, arrival: Arrival, cap: int) -> bool:
     """Whether there is no room for a message; messages cut short take no room.
 
-    As many again as `cap` may wait if each is the first of its sender: what somebody
-    else writes keeps nobody out.
+    As many again as `cap` may wait if their senders have less than an equal part of
+    it: what somebody else writes keeps nobody out.
     """
-    is_first = not any(belongs(arrival, each) for each in line)
-    most = cap * 2 if is_first else cap
+    own = sum(belongs(arrival, each) for each in line)
+    senders = {arrival.whose, *(each.whose for each in line)}
+    most = cap * 2 if own * len(senders) < cap else cap
     return sum(not each.is_short for each in line) >= most
 
 

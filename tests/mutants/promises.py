@@ -6,6 +6,9 @@ from tests.mutants.mistake import Mutant
 
 STRUCK = ("tests/stories/hooks/test_struck_words.py",)
 LINES = ("tests/actors/inbound/test_chat_lines.py",)
+PASSING = (
+    "tests/simulation/test_simulation.py::test_one_persons_trouble_holds_up_nobody_else",
+)
 QUEUE = ("tests/actors/session/test_queue.py",)
 PERMITS = ("tests/actors/models/test_limiter.py",)
 CIRCUITS = ("tests/actors/models/test_accounts.py",)
@@ -48,6 +51,20 @@ PROMISES = (
         "        self._go_ahead(head.chat)\n",
         "            self._begin(head, message.message)\n",
         ("tests/stories/hooks/test_hooks.py",),
+    ),
+    Mutant(
+        "a flood takes the places of those who wait already",
+        "actors/session/queue.py",
+        "    most = cap * 2 if own * len(senders) < cap else cap\n",
+        "    most = cap * 2 if not own else cap\n",
+        PASSING,
+    ),
+    Mutant(
+        "whoever floods has as many turns as all others",
+        "actors/session/queue.py",
+        "self._served.index(sender) + 1 if sender in self._served else 0",
+        "0",
+        PASSING,
     ),
     Mutant(
         "groups: who writes much is answered first",

@@ -52,6 +52,29 @@ def test_the_next_turn_starts_when_one_ends() -> None:
     assert queue.is_idle
 
 
+@given(
+    senders=st.lists(st.sampled_from("abcde"), max_size=40), queue_cap=st.integers(0, 9)
+)
+def test_who_writes_much_takes_nobody_elses_part(
+    senders: list[str], queue_cap: int
+) -> None:
+    queue = SessionQueue(queue_cap)
+    queue.on(Arrival("now", whose=("now",)))
+    waiting: list[str] = []
+    for number, sender in enumerate(senders):
+        (effect,) = queue.on(Arrival(str(number), whose=(sender,)))
+        part = queue_cap / len({*waiting, sender})
+        is_let_in = isinstance(effect, KeepWaiting)
+        if len(waiting) < queue_cap:
+            assert is_let_in
+        elif is_let_in:
+            assert waiting.count(sender) < part
+            assert len(waiting) < 2 * queue_cap
+        else:
+            assert waiting.count(sender) >= part or len(waiting) >= 2 * queue_cap
+        waiting += [sender] * is_let_in
+
+
 def test_more_than_may_wait_is_refused() -> None:
     queue = busy("a", "b", queue_cap=2)
     assert queue.on(Arrival("c")) == [RefuseMessage("c")]
