@@ -1,7 +1,8 @@
 """`python -m benchmarks`: measure, print one JSON line per figure, compare, keep.
 
 `python -m benchmarks cost` counts instead, the same on every machine
-(`benchmarks/cost/ledger.py`).
+(`benchmarks/cost/ledger.py`). `python -m benchmarks against COMMIT NAME…` measures a
+commit and this tree in turns (`benchmarks/against.py`).
 
 Figures go to standard output, everything for the reader's patience to standard
 error. A run never fails because something is slow: a shared machine is slow for
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
+from benchmarks import against
 from benchmarks.cost import ledger as cost
 from benchmarks.machine import setting
 from benchmarks.peers import installed as peers
@@ -139,5 +141,7 @@ def tell(text: str) -> None:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["cost"]:
         cost.main(sys.argv[2:])
+    elif sys.argv[1:2] == ["against"]:
+        against.main(sys.argv[2:])
     else:
         main(read_arguments())

@@ -279,5 +279,5 @@ def test_a_benchmark_runs(name: str) -> None:
 
 def test_a_round_in_a_fresh_process_gives_its_figures() -> None:
     figures = in_fresh_process(live, Plan(10, 1))
-    names = ["start", "tell each once", "stop", "all", "peak memory"]
+    names = ["start", "tell each once", "end with the system", "all", "peak memory"]
     assert [figure.name for figure in figures] == names
