@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 ROOT = "callboard"
 KEEPER = f"{ROOT}/store"
 LIMITER = f"{ROOT}/limiter"
@@ -24,6 +26,10 @@ HOOKS = f"{ROOT}/hooks"
 HOOK_QUESTIONS = f"{HOOKS}/questions"
 
 
+_kept = lru_cache(maxsize=1_024)
+"""Why kept: each message asks for a dozen of the same few names."""
+
+
 def branch(agent_name: str) -> str:
     """Name the supervisor of all that belongs to an agent."""
     return f"{AGENTS}/{agent_name}"
@@ -34,16 +40,19 @@ def hook(name: str) -> str:
     return f"{HOOKS}/own/{name}/hook"
 
 
+@_kept
 def agent(name: str) -> str:
     """Name the actor of an agent."""
     return f"{ROOT}/agents/{name}/agent"
 
 
+@_kept
 def sessions(agent_name: str) -> str:
     """Name the supervisor of an agent's sessions."""
     return f"{ROOT}/agents/{agent_name}/sessions"
 
 
+@_kept
 def turns(agent_name: str) -> str:
     """Name the supervisor of an agent's running turns."""
     return f"{ROOT}/agents/{agent_name}/turns"
@@ -59,11 +68,13 @@ def consultants(agent_name: str) -> str:
     return f"{ROOT}/agents/{agent_name}/consultants"
 
 
+@_kept
 def connector(name: str) -> str:
     """Name the actor of a connector account."""
     return f"{ROOT}/connectors/{name}/connector"
 
 
+@_kept
 def couriers(connector_name: str) -> str:
     """Name the supervisor of a connector's couriers."""
     return f"{ROOT}/connectors/{connector_name}/couriers"
@@ -74,6 +85,7 @@ def acknowledgements(connector_name: str) -> str:
     return f"{ROOT}/connectors/{connector_name}/acknowledgements"
 
 
+@_kept
 def memory(agent_name: str) -> str:
     """Name the actor that remembers for an agent."""
     return f"{ROOT}/agents/{agent_name}/memory"

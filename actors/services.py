@@ -36,7 +36,7 @@ from actors.people.guests import GuestList
 from actors.people.lookup import Acquaintances
 from actors.rules.groups.access import EVERYBODY, AgentAccess
 from actors.rules.text.audit_redaction import AuditRedaction
-from actors.rules.text.languages import decide, points
+from actors.rules.text.languages import LONGEST_LOOK, of_words
 from actors.rules.text.translations import Translate, Voices
 from actors.transport import Account
 from runtime.ids import SYSTEM_RANDOM, IdSource, RandomBytes
@@ -310,7 +310,7 @@ class Services:
         """
         person = self.acquaintances.find(account_of(inbound))
         known = ("" if person is None else person.language, inbound.language)
-        return known if any(known) else (decide(points(inbound.text)),)
+        return known if any(known) else (of_words(inbound.text[:LONGEST_LOOK]),)
 
     def account(self, connector: str) -> Account:
         """Return a connector's account; a removed one has no abilities."""

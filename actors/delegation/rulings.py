@@ -102,10 +102,12 @@ async def kept_apart(
         x.target for x in verdicts if isinstance(x, loop_guard.DelegationAllowed)
     ]
     targets = tuple(dict.fromkeys((*reached, *open_to)))
-    wanted = tuple(exchange(inbound, persona.name, x, x) for x in targets)
+    wanted = tuple([exchange(inbound, persona.name, x, x) for x in targets])
     rulings = await rule(turn, wanted, inbound)
     return tuple(
-        target
-        for target, ruling in zip(targets, rulings, strict=True)
-        if not ruling.is_allowed
+        [
+            target
+            for target, ruling in zip(targets, rulings, strict=True)
+            if not ruling.is_allowed
+        ]
     )

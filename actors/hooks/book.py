@@ -158,10 +158,14 @@ class HookBook(msgspec.Struct, frozen=True):
 
     def sending(self, connector: str, agent: str) -> tuple[HookSpec, ...]:
         """Choose the hooks that are asked about an agent's answer."""
+        if not self.specs:
+            return ()
         return self._of("message_sending", connector, agent)
 
     def finished(self, connector: str, agent: str) -> tuple[HookSpec, ...]:
         """Choose the hooks that are told of a finished turn."""
+        if not self.specs:
+            return ()
         return self._of("turn_finished", connector, agent)
 
     def unshown(self, inbound: Inbound, agent: str) -> Inbound:
@@ -173,7 +177,7 @@ class HookBook(msgspec.Struct, frozen=True):
     def _of(
         self, event: Event, connector: str, agent: str = ""
     ) -> tuple[HookSpec, ...]:
-        return tuple(x for x in self.specs if x.concerns(event, connector, agent))
+        return tuple([x for x in self.specs if x.concerns(event, connector, agent)])
 
 
 def about(inbound: Inbound, agent: str) -> HookSubject:

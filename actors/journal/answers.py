@@ -162,11 +162,13 @@ def localised(answer: Answer, services: Services) -> Answer:
     if retell is english and all(type(x.text) is str for x in answer.deliveries):
         return answer
     said = tuple(
-        # Why `str`: a translated text is stored as a plain one.
-        each
-        if each.agent
-        else msgspec.structs.replace(each, text=str(retell(each.text)))
-        for each in answer.deliveries
+        [
+            # Why `str`: a translated text is stored as a plain one.
+            each
+            if each.agent
+            else msgspec.structs.replace(each, text=str(retell(each.text)))
+            for each in answer.deliveries
+        ]
     )
     return msgspec.structs.replace(answer, deliveries=said)
 
@@ -174,7 +176,7 @@ def localised(answer: Answer, services: Services) -> Answer:
 def spoken_by(answer: Answer, agent: str) -> Answer:
     """Have an agent's own account say the runtime's notices about it."""
     return msgspec.structs.replace(
-        answer, deliveries=tuple(with_speaker(x, agent) for x in answer.deliveries)
+        answer, deliveries=tuple([with_speaker(x, agent) for x in answer.deliveries])
     )
 
 
@@ -514,13 +516,15 @@ def combined(answer: Answer, pending: PendingMessage) -> Answer:
         return answer
     newest = also[-1].inbound
     deliveries = tuple(
-        msgspec.structs.replace(each, reply_to=newest.answered_id)
-        if each.reply_to
-        else each
-        for each in answer.deliveries
+        [
+            msgspec.structs.replace(each, reply_to=newest.answered_id)
+            if each.reply_to
+            else each
+            for each in answer.deliveries
+        ]
     )
     if answer.put_off is None:
-        deliveries += tuple(silent_result(each.inbound) for each in also)
+        deliveries += tuple([silent_result(each.inbound) for each in also])
     return msgspec.structs.replace(answer, also=also, deliveries=deliveries)
 
 
@@ -555,8 +559,10 @@ def said_meanwhile(
 ) -> tuple[TranscriptLine, ...]:
     """Give the history's lines for messages that were put into a turn."""
     return tuple(
-        TranscriptLine("user", each.text, name=sender_of(each, agents))
-        for each in injected
+        [
+            TranscriptLine("user", each.text, name=sender_of(each, agents))
+            for each in injected
+        ]
     )
 
 

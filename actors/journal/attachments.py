@@ -127,4 +127,4 @@ def kind_of(media_type: str, wanted: str = "") -> Kind:
 
 def names_of(files: Iterable[SentFile]) -> str:
     """Name files in one line, for the history; empty for none."""
-    return ", ".join(each.name for each in files).translate(_NO_BRACKETS)
+    return ", ".join([each.name for each in files]).translate(_NO_BRACKETS)

@@ -74,7 +74,7 @@ def as_event(answer: Answer) -> Exchanged | Deferred:
         run=answer.run,
         resume=answer.resume,
         is_group=not inbound.is_direct,
-        also=tuple(as_asked(each) for each in answer.also),
+        also=tuple([as_asked(each) for each in answer.also]),
         policy=answer.carried.policy,
         occasion=inbound.occasion,
     )
@@ -103,7 +103,7 @@ def as_commit(answer: Answer, now: float) -> Commit:
     if put_off is not None:
         # All are postponed together, or one of them would be begun alone.
         all_ = (inbound, *(each.inbound for each in answer.also))
-        later, settles = tuple(as_defer(x, put_off, reason) for x in all_), []
+        later, settles = tuple([as_defer(x, put_off, reason) for x in all_]), []
     elif answer.also:
         settles += [
             Settle(x.inbound.id, state, x.how if reason == "ok" else reason)
@@ -111,9 +111,9 @@ def as_commit(answer: Answer, now: float) -> Commit:
         ]
     return Commit(
         at=now,
-        accepts=tuple(as_accept(each, now) for each in answer.handed),
+        accepts=tuple([as_accept(each, now) for each in answer.handed]),
         defers=later,
-        deliveries=tuple(as_enqueue(each, part) for each in answer.deliveries),
+        deliveries=tuple([as_enqueue(each, part) for each in answer.deliveries]),
         records=answer.carried.records,
         entries=answer.carried.entries,
         facts=(*answer.remembered, *answer.carried.facts),

@@ -75,7 +75,10 @@ def as_journal(
         expected=history.version,
         part=part,
         events=tuple(
-            NewEvent(event_kind(event), msgspec.json.encode(event)) for event in events
+            [
+                NewEvent(event_kind(event), msgspec.json.encode(event))
+                for event in events
+            ]
         ),
     )
     return Commit(

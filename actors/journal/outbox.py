@@ -111,7 +111,7 @@ def numbered(
     Returns:
         Parts with text count only themselves, so that drafts of them know their end.
     """
-    words = sum(each.file is None for each in said)
+    words = sum([each.file is None for each in said])
     rows = [
         msgspec.structs.replace(
             delivery(inbound, each.agent, each.text, number=number),

@@ -312,7 +312,7 @@ def of_event(
         made.append(compaction(stream, key, event))
     if changes:
         made.append(conversation(stream, key, counted))
-    return tuple(each for each in made if each is not None)
+    return tuple([each for each in made if each is not None])
 
 
 def of_consultation(

@@ -43,7 +43,11 @@ class SessionKey(msgspec.Struct, frozen=True):
     def text(self) -> str:
         """The key in one line; different keys have different texts."""
         parts = msgspec.structs.astuple(self)
-        return "/".join(map(_escape, parts if self.lane else parts[:-1]))
+        parts = parts if self.lane else parts[:-1]
+        text = "/".join(parts)
+        if "~" not in text and text.count("/") == len(parts) - 1:
+            return text  # mostly there is nothing to escape
+        return "/".join(map(_escape, parts))
 
 
 def session_key(inbound: Inbound, agent: str, scope: SessionScope) -> SessionKey:
@@ -95,6 +99,7 @@ def partition(text: str) -> int:
     return sha256(text.encode("utf-8", "surrogatepass")).digest()[0]
 
 
+@lru_cache(maxsize=1024)
 def chat_partition(connector: str, chat: str) -> int:
     """Return the partition of all rows of a chat, which move between nodes together."""
     return partition(f"{connector}/{chat}")

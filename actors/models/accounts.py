@@ -305,8 +305,12 @@ class Accounts(Actor):
         self._spending.free(call)
         if not held.is_void:
             self._pool.end(held.backend, held.probed_at)
-        if held.turn in self._turns:
-            self._turns[held.turn].discard(call)
+        calls = self._turns.get(held.turn)
+        if calls is not None:
+            calls.discard(call)
+            if not calls:  # its end is no news any more
+                del self._turns[held.turn]
+                self.unwatch(held.turn)
 
     # --- a call ended ----------------------------------------------------------------
 

@@ -300,12 +300,7 @@ class Limiter(Actor):
                 stuck = self._stuck()
                 return stuck if {*stuck} >= {*self._held} else ()
             case AcquirePermit():
-                self._leave(message.permit)
-                self._know(message.permit)
-                now = trio.current_time()
-                self._queues.setdefault(message.model, PermitQueue()).add(message, now)
-                self._moved_at.setdefault(message.model, now)
-                self._grant(message.model)
+                self._acquire(message)
             case ReleasePermit():
                 self._release(message)
             case PermitHandover(holders=holders):
@@ -373,6 +368,35 @@ class Limiter(Actor):
         self._shares[held.model].add(held.owner)
         self._show_running(held.model)
 
+    def _acquire(self, asked: AcquirePermit) -> None:
+        """Grant a permit at once if nobody waits for one, or else in its turn."""
+        permit, model = asked.permit, asked.model
+        self._leave(permit)
+        is_free = len(self._held.get(model, ())) < self._most()
+        if is_free and model not in self._queues and self._may_have(asked):
+            self._hand_out(asked, permit)
+            return
+        now = trio.current_time()
+        self._know(permit)
+        self._queues.setdefault(model, PermitQueue()).add(asked, now)
+        self._moved_at.setdefault(model, now)
+        self._grant(model)
+
+    def _may_have(self, asked: AcquirePermit) -> bool:
+        """Whether whoever asks, and each name before theirs, may have one more."""
+        model, owner = asked.model, asked.owner
+        for length in range(len(owner) + 1):
+            if not self._may_hold(model, owner[:length], None):
+                return False
+        return self._may_hold(model, owner, asked)
+
+    def _hand_out(self, asked: AcquirePermit, permit: Permit) -> None:
+        model = asked.model
+        held = HeldPermit(asked.session, model, asked.owner, asked.is_suspect)
+        self._hold(permit, held)
+        if not self.tell(asked.session, PermitGranted(asked.turn_id)):
+            self._drop(permit)
+
     def _grant(self, model: str) -> None:
         queue = self._queues.get(model)
         may = partial(self._may_hold, model)
@@ -380,10 +404,7 @@ class Limiter(Actor):
             asked = queue.take(may, trio.current_time())
             if asked is None:
                 break  # whoever waits holds their share already
-            held = HeldPermit(asked.session, model, asked.owner, asked.is_suspect)
-            self._hold(asked.permit, held)
-            if not self.tell(asked.session, PermitGranted(asked.turn_id)):
-                self._drop(asked.permit)
+            self._hand_out(asked, asked.permit)
         if not queue:
             self._queues.pop(model, None)
             self._moved_at.pop(model, None)

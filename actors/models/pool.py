@@ -339,6 +339,8 @@ class Pool:
         use = self._uses.setdefault(backend, BackendUse())
         use.count, use.at = use.of(now) + 1.0, now
         use.in_flight += 1
+        if not self._circuits:  # all are closed: there is nothing to probe
+            return None
         begun = [self._circuit(x).begin(now) for x in (backend, backend.account)]
         return now if any(begun) else None
 
@@ -363,7 +365,9 @@ class Pool:
         call had begun before.
         """
         self._circuits.pop(backend.account, None)
-        circuit = self._circuit(backend)
+        circuit = self._circuits.get(backend)
+        if circuit is None:
+            return
         circuit.succeeded(now)
         if circuit.is_closed:
             self._circuits.pop(backend, None)
@@ -390,6 +394,8 @@ class Pool:
 
     def free_at(self, backend: Backend) -> float:
         """When a backend is one like any other; in the past if it is."""
+        if not self._circuits:
+            return -math.inf
         own, account = self._circuit(backend), self._circuit(backend.account)
         return max(own.free_at, account.free_at)
 
@@ -409,6 +415,8 @@ class Pool:
 
     def cooling(self, now: float) -> list[Backend]:
         """Name the backends whose circuit, or that of their account, is open."""
+        if not self._circuits:
+            return []
         names = (
             Backend(account, offer.name)
             for offer in self._offers.values()

@@ -685,8 +685,7 @@ class Drafting:
             runtime.errors.StoreError: it cannot be read now.
         """
         reply_id = delivery.reply_id
-        is_answer = bool(reply_id) and not is_beside(delivery)
-        if self._transport.presence is None or not is_answer:
+        if self._transport.presence is None or not reply_id or is_beside(delivery):
             return
         reply = self.open.get(reply_id)
         if reply is not None:
@@ -773,8 +772,8 @@ class Drafting:
 
     async def conclude(self, delivery: Delivery) -> None:
         """Delete what is left of a draft when its answer was sent."""
-        reply = None if is_beside(delivery) else self.open.get(delivery.reply_id)
-        if reply is None:
+        reply = self.open.get(delivery.reply_id)
+        if reply is None or is_beside(delivery):
             return
         ending = ending_of(delivery)
         if ending == "whole" and delivery.part + 1 < delivery.parts:
@@ -823,8 +822,8 @@ class Drafting:
         return DraftedReply(of, drafts, record)
 
     def _plan(self, delivery: Delivery) -> DraftFinish | None:
-        reply = None if is_beside(delivery) else self.open.get(delivery.reply_id)
-        if reply is None:
+        reply = self.open.get(delivery.reply_id)
+        if reply is None or is_beside(delivery):
             return None
         ending = ending_of(delivery)
         return reply.drafts.finish(delivery.text, delivery.part, delivery.parts, ending)

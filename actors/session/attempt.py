@@ -143,7 +143,7 @@ def known_of(
         known,
         lines=(*history.brought(inbound), *history.lines),
         earlier=history.earlier,
-        summaries=tuple(each.text for each in history.summaries),
+        summaries=tuple([each.text for each in history.summaries]),
         resume=history.resume_at(now, resume_within),
     )
 
@@ -321,7 +321,7 @@ class Attempt:
             seconds=round(self._services.clock.monotonic() - self._began_at, 4),
             usage=outcome.usage,
             rounds=outcome.rounds,
-            cost=round(sum(each.cost for each in outcome.spent), 8),
+            cost=round(sum([each.cost for each in outcome.spent]), 8),
             spent=outcome.spent,
         )
 

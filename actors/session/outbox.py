@@ -336,7 +336,7 @@ class SessionOutbox:
         for inbound_id, stop in self._stops:
             if inbound_id == answer.inbound.id:
                 session.tell(names.ROUTER, stop)
-        self._stops = tuple(x for x in self._stops if x[0] != answer.inbound.id)
+        self._stops = tuple([x for x in self._stops if x[0] != answer.inbound.id])
 
     def _entered(
         self, entry: answers.ChapterEntry, stored: CommitDecided

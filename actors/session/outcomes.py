@@ -38,7 +38,7 @@ GAVE_UP = "⚠️ I tried this {count} times and could not finish it. Please ask
 
 def as_read(pending: PendingMessage, outcome: Finished | Failed) -> PendingMessage:
     """Leave out messages put into a turn that never read them; they get their own."""
-    read = tuple(x for x in pending.injected if x.id in outcome.joined)
+    read = tuple([x for x in pending.injected if x.id in outcome.joined])
     return msgspec.structs.replace(pending, injected=read)
 
 

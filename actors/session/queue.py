@@ -300,12 +300,12 @@ class SessionQueue:
     @property
     def members(self) -> tuple[str, ...]:
         """Ids of all messages that the turns answer."""
-        return tuple(name for each in self._turns for name in each.members)
+        return tuple([name for each in self._turns for name in each.members])
 
     @property
     def waiting(self) -> tuple[str, ...]:
         """Ids of the messages that wait, oldest first."""
-        return tuple(each.id for each in self._waiting)
+        return tuple([each.id for each in self._waiting])
 
     @property
     def is_idle(self) -> bool:
@@ -522,7 +522,7 @@ class SessionQueue:
         )
         if turn is None:
             return []
-        self._turns = tuple(each for each in self._turns if each is not turn)
+        self._turns = tuple([each for each in self._turns if each is not turn])
         self._waiting = (*ended.again, *self._waiting)
         self._let_be_next(*ended.again)
         if not turn.is_ending:
@@ -575,11 +575,11 @@ class SessionQueue:
     def _let_be_next(self, *first: Arrival) -> None:
         """Let those be next who stand first in the line."""
         gone = {each.whose[:1] for each in first}
-        self._served = tuple(each for each in self._served if each not in gone)
+        self._served = tuple([each for each in self._served if each not in gone])
 
     def _take_out(self, taken: Sequence[Arrival]) -> None:
         ids = {each.id for each in taken}
-        self._waiting = tuple(each for each in self._waiting if each.id not in ids)
+        self._waiting = tuple([each for each in self._waiting if each.id not in ids])
 
     def _stop(self, ids: frozenset[str]) -> list[Effect]:
         ended = [x for x in self._turns if x.first.id in ids and not x.is_ending]

@@ -65,7 +65,10 @@ class RunningTurns:
 
     def by_id(self, turn_id: str) -> Attempt | None:
         """Give an attempt; None: it is over, and its answer stored."""
-        return next((each for each in self.attempts if each.id == turn_id), None)
+        for each in self.attempts:  # mostly one, and asked at each of its words
+            if each.id == turn_id:
+                return each
+        return None
 
     def is_late_for(self, inbound: Inbound) -> bool:
         """Whether a turn of a message's sender has its answer already."""
@@ -135,7 +138,7 @@ class RunningTurns:
 
     def drop(self, current: Attempt) -> PendingMessage:
         """Drop an attempt; give its message with what was put into the turn."""
-        self.attempts = tuple(each for each in self.attempts if each is not current)
+        self.attempts = tuple([each for each in self.attempts if each is not current])
         if self._approvals is not None:
             self._approvals.forget(current.id)
         current.leave()

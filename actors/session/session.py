@@ -733,7 +733,9 @@ class Session(Actor):
         if turn is not None and turn.first.id == first:
             self._drop_turn_of(first)
             missed = map(self._line.pending.get, turn.members)
-            again = tuple(self._arrival_of(each) for each in missed if each is not None)
+            again = tuple(
+                [self._arrival_of(each) for each in missed if each is not None]
+            )
             ended = queueing.TurnSettled(first, turn.generation, again)
             self._carry_out(self._queue.on(ended))
 

@@ -89,7 +89,9 @@ def as_claim(
     is_new = bool(pending.also) and not pending.is_recorded
     return Commit(
         at=now,
-        claims=tuple(Claim(x.id, attempt) for x in (pending.inbound, *pending.others)),
+        claims=tuple(
+            [Claim(x.id, attempt) for x in (pending.inbound, *pending.others)]
+        ),
         appends=(as_append(pending, stream),) if is_new else (),
         may_wait=may_wait,
     )

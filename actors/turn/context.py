@@ -113,8 +113,8 @@ def memories_of(
         profile=(*_wishes(person, inbound), *entries(recalled.profile)),
         lessons=entries(recalled.lessons),
         outcomes=entries(recalled.outcomes),
-        summaries=tuple(fact.text for fact in reversed(recalled.summaries)),
-        logs=tuple(fact.text for fact in recalled.logs),
+        summaries=tuple([fact.text for fact in reversed(recalled.summaries)]),
+        logs=tuple([fact.text for fact in recalled.logs]),
         project=project,
         tasks=tasks,
         language=person.language if person.is_language_chosen else "",
@@ -188,8 +188,10 @@ def _wishes(person: Person, inbound: Inbound) -> tuple[PromptMemory, ...]:
 def entries(facts: Iterable[Fact]) -> tuple[PromptMemory, ...]:
     """Give facts in the form of a prompt."""
     return tuple(
-        PromptMemory(fact.text, fact.key if fact.kind == "state" else fact.category)
-        for fact in facts
+        [
+            PromptMemory(fact.text, fact.key if fact.kind == "state" else fact.category)
+            for fact in facts
+        ]
     )
 
 

@@ -162,7 +162,7 @@ async def with_pictures(
                 return carried
             await pictures.clear()
     known = {each.digest for each in carried.files}
-    new = tuple(each for each in files if each.digest not in known)
+    new = tuple([each for each in files if each.digest not in known])
     return msgspec.structs.replace(carried, files=(*carried.files, *new))
 
 
@@ -209,8 +209,10 @@ async def read_attachments(
 def named_only(inbound: Inbound) -> str:
     """Give a message's text with its quote and the names of its attachments."""
     named = "\n".join(
-        NAMED.format(kind=each.kind.capitalize(), name=each.name)
-        for each in inbound.attachments
+        [
+            NAMED.format(kind=each.kind.capitalize(), name=each.name)
+            for each in inbound.attachments
+        ]
     )
     return with_quote(
         with_text(inbound.text, named) if named else inbound.text, inbound

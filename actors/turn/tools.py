@@ -155,7 +155,7 @@ class ToolCalls:
     @property
     def files(self) -> tuple[SentFile, ...]:
         """The files that go out with the answer so far."""
-        return tuple(file for files in self._files.values() for file in files)
+        return tuple([file for files in self._files.values() for file in files])
 
     def enclose(self, returned: rules.ToolReturned) -> None:
         """Add the files of a call, of this attempt or an earlier one."""
@@ -167,7 +167,7 @@ class ToolCalls:
         return self.permits.offered
 
     def _judge(self) -> None:
-        specs = tuple(tool.spec for tool in self._tools.values())
+        specs = tuple([tool.spec for tool in self._tools.values()])
         has_colleagues = bool(self._persona.colleagues)
         self.permits.judge((*specs, DELEGATE_SPEC) if has_colleagues else specs)
 
@@ -183,10 +183,10 @@ class ToolCalls:
             offers = [await source.offer(context, words) for source in sources]
             found = {tool.spec.name: tool for offer in offers for tool in offer.tools}
             self._tools = found | self._own
-            self.notes = tuple(note for offer in offers for note in offer.notes)
-            self.standing = tuple(note for x in offers for note in x.standing)
+            self.notes = tuple([note for offer in offers for note in offer.notes])
+            self.standing = tuple([note for x in offers for note in x.standing])
             self._judge()
-        return tuple(spec.name for spec in self.specs)
+        return tuple([spec.name for spec in self.specs])
 
     def _context(self) -> ToolContext:
         inbound = self._start.inbound

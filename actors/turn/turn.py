@@ -257,7 +257,7 @@ class TurnLoop:
         self._steps_noted = 0
         settings = services.tool_calls
         self._turn = rules.TurnMachine(
-            tuple(spec.name for spec in self._calls.specs),
+            tuple([spec.name for spec in self._calls.specs]),
             max(1, persona.config.max_tool_rounds + 1),
             self._calls.permits.denied,
             LoopLimits(settings.warn_after, settings.block_after, settings.break_after),
@@ -347,7 +347,6 @@ class TurnLoop:
         prompting.standing, prompting.notes = self._calls.standing, self._calls.notes
         tools = self._calls.specs if with_tools else ()
         event = await self._asking.ask(self._turn.lines, tools)
-        self._words.move()
         if isinstance(event, rules.ModelReplied):
             self._note_round(event)
             needing = self._calls.permits.needing(event.tool_calls)

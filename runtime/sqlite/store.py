@@ -183,7 +183,8 @@ class SqliteStore:
         """Store one unit without waiting; see the port."""
         try:
             refuse_misuse(commit)
-            self._refuse_unreadable()
+            if self._damage or self._failed_read is not None:
+                self._refuse_unreadable()
             self._writer.jobs.submit(
                 partial(sqlite_rows.write, commit=commit, epoch=self._epoch),
                 done,

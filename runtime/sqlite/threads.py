@@ -273,10 +273,11 @@ class WriterThread(DatabaseThread[SqliteFile]):
         Without the database's name, or the WAL's, SQLite would go on writing into a
         file that nobody finds again; without the lock's, another process may write too.
         """
-        if self.file.identity() != self._identity:
+        if present_identity(self.file.path) != self._identity:
             return self.file.path
-        if self._lock is not None and not self._lock.has_its_name():
-            return self._lock.path
+        lock = self._lock
+        if lock is not None and present_identity(lock.path) != lock.identity:
+            return lock.path
         wal = present_identity(self._wal_path)
         if self._wal is not None and wal != self._wal:
             return self._wal_path

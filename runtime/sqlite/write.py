@@ -95,14 +95,16 @@ def write(db: apsw.Connection, commit: Commit, epoch: int) -> Committed:
     """
     at = commit.at
     accepted = tuple([accept(db, row, epoch) for row in commit.accepts])
-    change_messages(db, commit, at)
+    if commit.amends or commit.claims or commit.defers:
+        change_messages(db, commit, at)
     sequences = tuple([append(db, row, epoch, at) for row in commit.appends])
     for snapshot in commit.snapshots:
         put_snapshot(db, snapshot, epoch, at)
     for settle in commit.settles:
         settle_message(db, settle, at)
     enqueued = tuple([enqueue(db, row, epoch, at) for row in commit.deliveries])
-    change_deliveries(db, commit, at)
+    if commit.send_attempts or commit.not_said or commit.receipts:
+        change_deliveries(db, commit, at)
     for record in commit.records:
         put_record(db, record, epoch, at)
     for entry in commit.entries:

@@ -285,7 +285,9 @@ def refuse_misuse(commit: Commit) -> None:
     refuse_numbers(commit)
     if commit.facts:
         refuse_fact_misuse(commit.facts)
-    for at in times(commit):
+    times = [commit.at, *[row.at for row in commit.accepts]]
+    times += [row.due_at for row in commit.defers]
+    for at in times:
         if not math.isfinite(at):
             raise MisuseError(f"{at} is not a time; give Unix seconds")
     given = texts(commit)
@@ -300,7 +302,18 @@ def refuse_numbers(commit: Commit) -> None:
     Raises:
         MisuseError: one is out of its range.
     """
-    for part in parts(commit):
+    parts = [row.part for row in commit.accepts]
+    parts += [row.part for row in commit.appends]
+    parts += [row.part for row in commit.snapshots]
+    parts += [row.part for row in commit.deliveries]
+    parts += [row.part for row in commit.records]
+    parts += [row.part for row in commit.entries]
+    parts += [row.part for row in commit.facts if isinstance(row, SaveFact)]
+    attempts = [row.attempt for row in commit.claims]
+    attempts += [row.attempts for row in commit.defers]
+    attempts += [row.attempt for row in commit.send_attempts]
+    attempts += [row.attempts for row in commit.receipts]
+    for part in parts:
         if not 0 <= part < PARTS:
             raise MisuseError(f"part {part} is not in 0 to {PARTS - 1}; see `Commit`")
     for accept in commit.accepts:
@@ -308,38 +321,9 @@ def refuse_numbers(commit: Commit) -> None:
             raise MisuseError(
                 f"priority {accept.priority} is not in 1 to {LEAST_URGENT}"
             )
-    for attempts in attempts_of(commit):
-        if attempts < 0:
-            raise MisuseError(f"{attempts} attempts cannot have been made")
-
-
-def attempts_of(commit: Commit) -> list[int]:
-    """All numbers of attempts in a commit."""
-    found = [row.attempt for row in commit.claims]
-    found += [row.attempts for row in commit.defers]
-    found += [row.attempt for row in commit.send_attempts]
-    found += [row.attempts for row in commit.receipts]
-    return found
-
-
-def parts(commit: Commit) -> list[int]:
-    """All parts of a commit."""
-    found = [row.part for row in commit.accepts]
-    found += [row.part for row in commit.appends]
-    found += [row.part for row in commit.snapshots]
-    found += [row.part for row in commit.deliveries]
-    found += [row.part for row in commit.records]
-    found += [row.part for row in commit.entries]
-    found += [row.part for row in commit.facts if isinstance(row, SaveFact)]
-    return found
-
-
-def times(commit: Commit) -> list[float]:
-    """All times of a commit, in Unix seconds."""
-    found = [commit.at]
-    found += [row.at for row in commit.accepts]
-    found += [row.due_at for row in commit.defers]
-    return found
+    for made in attempts:
+        if made < 0:
+            raise MisuseError(f"{made} attempts cannot have been made")
 
 
 def refuse_limit(limit: int) -> None:
@@ -371,7 +355,7 @@ def texts(commit: Commit) -> list[str]:
         found += (accept.id, accept.connector, accept.platform_id, accept.stream)
     for append in commit.appends:
         found += (append.stream, append.inbox_id)
-        found.extend(event.kind for event in append.events)
+        found += [event.kind for event in append.events]
     for row in commit.deliveries:
         found += (row.delivery_id, row.connector, row.chat, row.correlation_id)
     for record in commit.records:
@@ -380,23 +364,15 @@ def texts(commit: Commit) -> list[str]:
         found += (entry.kind, entry.id, entry.owner)
     if commit.facts:
         found += fact_texts(commit.facts)
-    return found + texts_of_changes(commit)
-
-
-def texts_of_changes(commit: Commit) -> list[str]:
-    """All text of what a commit changes and does not add."""
-    found = [row.stream for row in commit.snapshots]
+    # What it changes and does not add.
+    found += [row.stream for row in commit.snapshots]
     found += [row.inbox_id for row in commit.amends]
     found += [row.inbox_id for row in commit.claims]
     found += [row.delivery_id for row in commit.send_attempts]
-    for defer in commit.defers:
-        found += (defer.inbox_id, defer.reason)
-    for settle in commit.settles:
-        found += (settle.inbox_id, settle.reason)
-    for unsaid in commit.not_said:
-        found += (unsaid.delivery_id, unsaid.why)
-    for receipt in commit.receipts:
-        found += (receipt.delivery_id, receipt.receipt)
+    found += [each for x in commit.defers for each in (x.inbox_id, x.reason)]
+    found += [each for x in commit.settles for each in (x.inbox_id, x.reason)]
+    found += [each for x in commit.not_said for each in (x.delivery_id, x.why)]
+    found += [each for x in commit.receipts for each in (x.delivery_id, x.receipt)]
     return found
 
 

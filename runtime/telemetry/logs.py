@@ -271,7 +271,7 @@ def text_line(fields: Mapping[str, Value]) -> str:
     time, level, part, event, *_ = fields.values()
     line = f"{time} {level} {escaped(str(part))} {escaped(str(event))}"
     rest = list(fields.items())[4:]
-    return line + "".join(f" {name}={text_value(value)}" for name, value in rest)
+    return line + "".join([f" {name}={text_value(value)}" for name, value in rest])
 
 
 def text_value(value: Value) -> str:

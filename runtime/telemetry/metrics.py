@@ -155,7 +155,7 @@ class Gauge:
 
     def set(self, value: float, *labels: str) -> None:
         """Say what it is now."""
-        series = self._series.own(labels)
+        series = self._series.get(labels) or self._series.own(labels)
         if series is not None:
             series.set(value)
 

@@ -52,6 +52,16 @@ def test_a_message_waits_for_few_flushes_however_long_its_conversation(
     assert stages["to the model"].waits <= short["to the model"].waits
 
 
+def test_a_message_after_a_thousand_exchanges_costs_what_one_after_ten_does() -> None:
+    scenes = ledger.load().scenes
+    short, long = (ledger.total(scenes[f"conversation {n}"]) for n in (10, 1000))
+    assert long.calls <= 1.03 * short.calls
+    assert long.deliveries <= short.deliveries + 1  # a sweep may fall into it
+    assert (long.commits, long.syncs) == (short.commits, short.syncs)
+    # More pages than at first, until each index has its own for each kind of row.
+    assert long.bytes_written <= 1.5 * short.bytes_written
+
+
 def test_one_call_more_is_told_with_its_place_and_what_to_do() -> None:
     assert list(grown(bounds(COUNTED), counted(DEARER))) == [
         "direct, to the model: calls 100 → 101"

@@ -479,12 +479,14 @@ class ParsedAnswer(msgspec.Struct, frozen=True):
     @property
     def delegations(self) -> tuple[Delegation, ...]:
         """What other agents are to do."""
-        return tuple(each for each in self.actions if isinstance(each, Delegation))
+        return tuple([each for each in self.actions if isinstance(each, Delegation)])
 
     @property
     def others(self) -> tuple[Action, ...]:
         """All actions but delegations."""
-        return tuple(each for each in self.actions if not isinstance(each, Delegation))
+        return tuple(
+            [each for each in self.actions if not isinstance(each, Delegation)]
+        )
 
     def tally(self) -> list[tuple[str, str, int]]:
         """Say how often which family had which outcome, all words bounded."""

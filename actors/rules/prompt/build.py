@@ -82,10 +82,10 @@ def build(brief: Brief, total: int) -> Prompt:
     told = [layer for layer in fitted if layer.text]
     return Prompt(
         layers=tuple(fitted),
-        text="\n\n".join(layer.text for layer in told),
-        notes=tuple(layer.text for layer in told if layer.is_fresh),
-        tokens=sum(layer.tokens for layer in told),
-        summary="\n\n".join(x.text for x in told if x.name in OF_THE_PAST),
+        text="\n\n".join([layer.text for layer in told]),
+        notes=tuple([layer.text for layer in told if layer.is_fresh]),
+        tokens=sum([layer.tokens for layer in told]),
+        summary="\n\n".join([x.text for x in told if x.name in OF_THE_PAST]),
     )
 
 
@@ -239,7 +239,7 @@ def _marks(brief: Brief) -> Iterator[Layer]:
     if marks:
         items = [mark.text for mark in marks]
         title, budget = mark_texts.TITLE, brief.context.budgets.marks
-        why = f"it may use marks: {', '.join(mark.family for mark in marks)}"
+        why = f"it may use marks: {', '.join([mark.family for mark in marks])}"
         yield made.of_items("marks", title, items, budget, why=why)
 
 

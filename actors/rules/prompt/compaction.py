@@ -106,12 +106,12 @@ def overfull(load: PromptLoad, share: float, max_chars: int) -> Trigger | None:
 
 def tokens_of(lines: Sequence[TranscriptLine]) -> int:
     """Estimate the tokens of lines."""
-    return sum(-(-len(line.text) // CHARACTERS_PER_TOKEN) for line in lines)
+    return sum([-(-len(line.text) // CHARACTERS_PER_TOKEN) for line in lines])
 
 
 def characters_of(lines: Sequence[TranscriptLine]) -> int:
     """Count the characters of lines."""
-    return sum(len(line.text) for line in lines)
+    return sum([len(line.text) for line in lines])
 
 
 def kept_from(lines: Sequence[TranscriptLine], most: int) -> int:

@@ -84,10 +84,10 @@ def estimate(request: ModelRequest) -> Usage:
     for line in request.lines:
         characters += len(line.text)
         if line.tool_calls:
-            characters += sum(len(call.arguments) for call in line.tool_calls)
+            characters += sum([len(call.arguments) for call in line.tool_calls])
         pictures += len(line.images)
     characters += sum(
-        len(tool.description) + len(tool.parameters) for tool in request.tools
+        [len(tool.description) + len(tool.parameters) for tool in request.tools]
     )
     tokens = -(-characters // CHARACTERS_PER_TOKEN) + pictures * PICTURE_TOKENS
     return Usage(tokens, request.max_tokens or USUAL_ANSWER)

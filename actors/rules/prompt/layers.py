@@ -108,7 +108,7 @@ def within(layers: Sequence[Layer], total: int, order: Sequence[str]) -> list[La
         total: token limit of all layers together.
         order: names of the layers that may shrink, in this order.
     """
-    excess = sum(layer.tokens for layer in layers) - total
+    excess = sum([layer.tokens for layer in layers]) - total
     fitted = list(layers)
     for name in order:
         if excess <= 0:

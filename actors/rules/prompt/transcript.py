@@ -109,11 +109,11 @@ def window(lines: Sequence[TranscriptLine], max_lines: int, max_chars: int) -> W
 
     def is_small(start: int) -> bool:
         rest = sound[start:]
-        characters = sum(len(line.text) for line in rest)
+        characters = sum([len(line.text) for line in rest])
         return characters <= max_chars and len(merge(rest)) <= max_lines
 
-    # A later start gives a smaller window.
-    first = bisect_left(starts, 1, key=is_small)
+    # A later start gives a smaller window; mostly all fits.
+    first = 0 if is_small(0) else bisect_left(starts, 1, key=is_small)
     start = starts[min(first, len(starts) - 1)]
     return Window(merge(sound[start:]), start)
 

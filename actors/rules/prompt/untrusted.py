@@ -571,9 +571,15 @@ def hear(
     In a group each text begins with its sender's name, and the line's own name is then
     removed, so that no model sees it twice.
     """
-    return tuple(
-        _hear(line, hearing) if line.role == "user" else line for line in lines
-    )
+    heard: list[TranscriptLine] = []
+    for line in lines:
+        if line.role != "user":
+            heard.append(line)
+        elif line.images or len(line.text) > REMEMBERED:
+            heard.append(_hear(line, hearing))
+        else:
+            heard.append(_hear_again(line, hearing))
+    return tuple(heard)
 
 
 def _hear(line: TranscriptLine, hearing: ReadingRules) -> TranscriptLine:
@@ -584,6 +590,10 @@ def _hear(line: TranscriptLine, hearing: ReadingRules) -> TranscriptLine:
     if text == line.text and name == line.name:
         return line
     return msgspec.structs.replace(line, text=text, name=name)
+
+
+# Chosen: as for `_clean`; without pictures, which would be held, too.
+_hear_again = lru_cache(maxsize=1_024)(_hear)
 
 
 # Chosen: enough to recognise the message; the conversation has the rest.

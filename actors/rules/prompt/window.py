@@ -86,4 +86,4 @@ def fitted(brief: Brief, request: ModelRequest, history: int) -> Whole:
 
 
 def _said(request: ModelRequest) -> tuple[str, ...]:
-    return tuple(line.text for line in request.lines if line.role == "user")
+    return tuple([line.text for line in request.lines if line.role == "user"])

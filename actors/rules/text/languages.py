@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 NAMES: dict[str, str] = {
     "de": "Deutsch",
@@ -153,6 +154,16 @@ def decide(counted: Mapping[str, int]) -> str:
     second = counted[order[1]] if len(order) > 1 else 0
     is_clear = best >= ENOUGH and best >= LEAD * second
     return order[0] if is_clear else ""
+
+
+@lru_cache(maxsize=256)
+def of_words(words: str) -> str:
+    """Return the language of one text by itself; empty if undecided.
+
+    Args:
+        words: its first `LONGEST_LOOK` characters; it is asked about several times.
+    """
+    return decide(points(words))
 
 
 def code_of(word: str) -> str:
