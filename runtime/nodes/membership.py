@@ -1,0 +1,244 @@
+"""What one node does about the others, and about itself: the rules of membership.
+
+Pure: the caller reads the rows, hands them in with its own monotonic time, and carries
+out the plan. Nothing here makes two owners impossible: that is the fence's work
+(`statements.py`). These rules only decide how soon a lease moves, and to whom.
+
+Time is never compared between machines: a node is suspected when its row stood still
+for `ttl` seconds of the *observer's* monotonic clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import msgspec
+
+from runtime.nodes import placement
+from runtime.nodes.rows import LeaseRow, Member, NodeRow
+
+READS = 4
+"""How often a row must have been read unchanged before its node is suspected."""
+
+MOVES = 8
+"""Planned moves under way at once."""
+
+
+class TakeOver(msgspec.Struct, frozen=True):
+    """Fence a node and give its leases to others; in one transaction."""
+
+    dead: NodeRow
+    """As it was read: if it has changed by then, it lives, and nothing is done."""
+
+    owners: dict[str, str]
+    """By lease its next owner."""
+
+
+class MembershipPlan(msgspec.Struct, frozen=True):
+    """What a node is to do next."""
+
+    start: dict[str, int]
+    """Leases that became this node's, with their epochs: begin from their rows."""
+
+    end: tuple[str, ...]
+    """Leases that it has lost: end what acts for them at once."""
+
+    drain: dict[str, str]
+    """Leases to be given away, by whom to: finish, flush, then give."""
+
+    take_over: TakeOver | None
+    adopt: dict[str, str]
+    """Leases that nobody owned yet, which this node may take for itself."""
+
+    want: dict[str, str]
+    """Leases whose owner is to give them to another node."""
+
+
+class Suspicion:
+    """Which nodes have stood still for too long.
+
+    Args:
+        me: id of the observer, who never suspects itself.
+        ttl: seconds.
+    """
+
+    def __init__(self, me: str, ttl: float) -> None:
+        self._me = me
+        self._ttl = ttl
+        self._seen: dict[str, tuple[NodeRow, float, int]] = {}
+        self._last = float("-inf")
+
+    def read(self, now: float, nodes: Collection[NodeRow]) -> tuple[NodeRow, ...]:
+        """Take in what was just read; give those that are suspected.
+
+        Args:
+            now: seconds on this machine's monotonic clock, when the read was *sent*.
+            nodes: all rows.
+        """
+        # Why: who was paused itself, or cut off, has not watched anybody meanwhile.
+        if now - self._last > self._ttl / 2:
+            self._seen.clear()
+        self._last = now
+        before, self._seen = self._seen, {}
+        for row in nodes:
+            seen, since, reads = before.get(row.id, (row, now, 0))
+            if seen != row:
+                since, reads = now, 0
+            self._seen[row.id] = (row, since, reads + 1)
+        return tuple(
+            row
+            for row, since, reads in self._seen.values()
+            if row.state == "up" and row.id != self._me
+            if reads >= READS and now - since >= self._ttl
+        )
+
+
+class Membership:
+    """A node's own part: what it holds, whether it may act, what it does next.
+
+    Args:
+        me: id of the node.
+        ttl: seconds after which a node that shows no life is taken over from.
+    """
+
+    def __init__(self, me: str, ttl: float) -> None:
+        self._me = me
+        self._ttl = ttl
+        self._suspicion = Suspicion(me, ttl)
+        self._member: Member | None = None
+        self._renewed = float("-inf")
+        self._held: dict[str, int] = {}
+        self._given: dict[str, int] = {}
+        self._members: frozenset[tuple[str, int]] = frozenset()
+        self._changed = float("-inf")
+        self._is_leaving = False
+
+    @property
+    def member(self) -> Member | None:
+        """What the node was given when it joined; None: it is to join anew."""
+        return self._member
+
+    @property
+    def held(self) -> dict[str, int]:
+        """The leases that it acts for, and their epochs."""
+        return self._held
+
+    def joined(self, now: float, member: Member) -> None:
+        """Take note of a new life; leases start with the next plan."""
+        self._member = member
+        self._renewed = now
+        self._held = {}
+
+    def renewed(self, now: float) -> None:
+        """Take note that a beat was stored; `now` is when it was sent."""
+        self._renewed = max(self._renewed, now)
+
+    def ended(self) -> tuple[str, ...]:
+        """Forget all: it was fenced, or was alone too long. Give what is to end."""
+        lost = tuple(self._held)
+        self._held = {}
+        self._member = None
+        return lost
+
+    def may_begin(self, now: float) -> bool:
+        """Whether it may begin a step, a model call or a platform call."""
+        return self._member is not None and now - self._renewed < self._ttl * 2 / 3
+
+    def is_lost(self, now: float) -> bool:
+        """Whether it could not renew its row for so long that others take over."""
+        return self._member is not None and now - self._renewed >= self._ttl
+
+    def leave(self) -> None:
+        """Give all away from now on, and take nothing."""
+        self._is_leaving = True
+
+    def gave(self, name: str) -> None:
+        """Take note that a lease was given away: rows read before that are old."""
+        self._given[name] = self._held.pop(name)
+
+    def plan(
+        self, now: float, nodes: Collection[NodeRow], leases: Collection[LeaseRow]
+    ) -> MembershipPlan:
+        """Decide from rows that were just read.
+
+        Args:
+            now: seconds on this machine's monotonic clock, when the read was sent.
+            nodes: all rows.
+            leases: all rows.
+        """
+        suspected = self._suspicion.read(now, nodes)
+        up = {row.id for row in nodes if row.state == "up"}
+        alive = up - {row.id for row in suspected}
+        if self._is_leaving:
+            alive.discard(self._me)
+        mine = {
+            row.name: row.epoch
+            for row in leases
+            if row.owner == self._me and row.epoch > self._given.get(row.name, 0)
+        }
+        end = tuple(
+            name for name, epoch in self._held.items() if mine.get(name) != epoch
+        )
+        start = {n: epoch for n, epoch in mine.items() if self._held.get(n) != epoch}
+        self._held = mine
+        return MembershipPlan(
+            start=start,
+            end=end,
+            drain=self._drained(leases, alive),
+            take_over=self._take_over(nodes, suspected, leases, alive),
+            adopt=self._adopted(leases, alive),
+            want=self._wanted(now, nodes, leases, alive),
+        )
+
+    def _drained(
+        self, leases: Collection[LeaseRow], alive: Collection[str]
+    ) -> dict[str, str]:
+        if self._is_leaving:
+            mine = [row.name for row in leases if row.owner == self._me]
+            return placement.homes(mine, leases, alive)
+        return {
+            row.name: row.wanted
+            for row in leases
+            if row.owner == self._me and row.wanted not in {"", self._me}
+            if row.wanted in alive
+        }
+
+    def _take_over(
+        self,
+        nodes: Collection[NodeRow],
+        suspected: Collection[NodeRow],
+        leases: Collection[LeaseRow],
+        alive: Collection[str],
+    ) -> TakeOver | None:
+        # A node that was fenced, or left, may own what it got in that very moment.
+        gone = [row for row in nodes if row.state != "up"]
+        for row in (*suspected, *gone):
+            lost = [each.name for each in leases if each.owner == row.id]
+            if row in suspected or lost:
+                return TakeOver(row, placement.homes(lost, leases, alive))
+        return None
+
+    def _adopted(
+        self, leases: Collection[LeaseRow], alive: Collection[str]
+    ) -> dict[str, str]:
+        free = [row.name for row in leases if not row.owner]
+        found = placement.homes(free, leases, alive)
+        return {name: node for name, node in found.items() if node == self._me}
+
+    def _wanted(
+        self,
+        now: float,
+        nodes: Collection[NodeRow],
+        leases: Collection[LeaseRow],
+        alive: Collection[str],
+    ) -> dict[str, str]:
+        members = frozenset(
+            (row.id, row.incarnation) for row in nodes if row.id in alive
+        )
+        if members != self._members:
+            self._members, self._changed = members, now
+        is_calm = now - self._changed >= 2 * self._ttl
+        # Chosen: the first of all nodes decides; two that differ would only move twice.
+        if not is_calm or self._me != min(alive, default=""):
+            return {}
+        return placement.moves(leases, alive, MOVES)

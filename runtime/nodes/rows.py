@@ -1,0 +1,64 @@
+"""The rows that say which nodes there are, and which node owns what.
+
+A *lease* names something that one node at a time may act for: a part of the
+conversations, an account on a chat platform, the scheduler. Its *epoch* grows with
+each new owner. Each node writes through one *writer* row, whose *fence* number a
+take-over raises: what the old owner sends after that is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+NodeState = Literal["up", "fenced", "left"]
+"""It renews its row; another node took over from it; it gave all away and ended."""
+
+
+class NodeRow(msgspec.Struct, frozen=True):
+    """One node, as another one reads it."""
+
+    id: str
+    incarnation: int
+    """Grows each time the node joins."""
+
+    beat: int
+    """Grows while the node is alive; only whether it changes counts."""
+
+    state: NodeState = "up"
+
+
+class LeaseRow(msgspec.Struct, frozen=True):
+    """One lease."""
+
+    name: str
+    owner: str
+    """Id of a node; empty: nobody's yet."""
+
+    epoch: int
+    wanted: str = ""
+    """The node that its owner is to give it to; empty or the owner: it stays."""
+
+
+class Fence(msgspec.Struct, frozen=True):
+    """What a transaction claims before it writes; the database checks it."""
+
+    node: str
+    fence: int
+    """The number that the node was given when it joined."""
+
+    group: int
+    """Number of the transaction; the writer row keeps the last one."""
+
+    leases: tuple[tuple[str, int], ...] = ()
+    """Name and epoch of each lease that it acts for."""
+
+
+class Member(msgspec.Struct, frozen=True):
+    """What a node was given when it joined."""
+
+    incarnation: int
+    fence: int
+    leases: tuple[tuple[str, int], ...]
+    """Name and new epoch of each lease that it owned in its last life."""

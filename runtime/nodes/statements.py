@@ -1,0 +1,165 @@
+"""The transactions of membership as SQL for PostgreSQL 13 or later, READ COMMITTED.
+
+Every writing transaction of a node begins with `FENCE`. It updates the node's writer
+row, so that a take-over, which updates it too, waits for what is under way and has
+all that comes later refused. It raises rather than give no row, because in a pipeline
+COMMIT is sent before anybody has read its answer. Rows are always locked in the order
+node, writer, lease.
+
+Values are named as psycopg does it: `%(node)s`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from runtime.nodes.membership import TakeOver
+from runtime.nodes.rows import Fence
+
+FENCED = "CB001"
+"""SQLSTATE of a transaction whose node or lease has another owner by now."""
+
+TABLES = """
+CREATE TABLE node (
+    id text PRIMARY KEY,
+    incarnation bigint NOT NULL,
+    beat bigint NOT NULL,
+    state text NOT NULL
+) WITH (fillfactor = 50);
+CREATE TABLE writer (
+    node text PRIMARY KEY,
+    fence bigint NOT NULL,
+    last_group bigint NOT NULL
+) WITH (fillfactor = 25, autovacuum_vacuum_scale_factor = 0,
+        autovacuum_vacuum_threshold = 200);
+CREATE TABLE lease (
+    name text PRIMARY KEY,
+    wanted text NOT NULL DEFAULT '',
+    owner text NOT NULL DEFAULT '',
+    epoch bigint NOT NULL DEFAULT 0
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0,
+        autovacuum_vacuum_threshold = 200);
+CREATE FUNCTION fence(
+    node_ text, fence_ bigint, group_ bigint, names text[], epochs bigint[]
+) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE writer SET last_group = group_ WHERE node = node_ AND fence = fence_;
+    IF NOT FOUND THEN
+        RAISE SQLSTATE 'CB001' USING MESSAGE = 'fenced: another node took over';
+    END IF;
+    IF EXISTS (
+        SELECT FROM unnest(names, epochs) AS claimed(name, epoch)
+        WHERE NOT EXISTS (
+            SELECT FROM lease WHERE lease.name = claimed.name
+            AND lease.owner = node_ AND lease.epoch = claimed.epoch)
+    ) THEN
+        RAISE SQLSTATE 'CB001' USING MESSAGE = 'fenced: a lease has another owner';
+    END IF;
+END $$;
+"""
+
+FENCE = "SELECT fence(%(node)s, %(fence)s, %(group)s, %(names)s, %(epochs)s)"
+
+JOIN_NODE = """INSERT INTO node(id, incarnation, beat, state)
+    VALUES (%(node)s, 1, 0, 'up') ON CONFLICT (id) DO UPDATE
+    SET incarnation = node.incarnation + 1, beat = 0, state = 'up'
+    RETURNING incarnation"""
+JOIN_WRITER = """INSERT INTO writer(node, fence, last_group)
+    VALUES (%(node)s, 1, 0) ON CONFLICT (node) DO UPDATE
+    SET fence = writer.fence + 1, last_group = 0
+    RETURNING fence"""
+JOIN_LEASES = """UPDATE lease SET epoch = epoch + 1 WHERE owner = %(node)s
+    RETURNING name, epoch"""
+
+BEAT = """UPDATE node SET beat = beat + 1
+    WHERE id = %(node)s AND incarnation = %(incarnation)s AND state = 'up'
+    RETURNING beat"""
+READ_NODES = "SELECT id, incarnation, beat, state FROM node"
+READ_LEASES = "SELECT name, owner, epoch, wanted FROM lease"
+
+DECLARE_FENCED = """UPDATE node SET state = 'fenced'
+    WHERE id = %(node)s AND incarnation = %(incarnation)s AND beat = %(beat)s
+    AND state = %(state)s RETURNING id"""
+# Why: a session that stopped in the middle of a pipeline waits for its client, holds
+# its locks, be it on the node's own row, and no time-out of the server ends it. Those
+# that wait for a replica (`SyncRep`) stay: their commit would be seen, and lost with
+# this server.
+END_SESSIONS = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity, node
+    WHERE starts_with(application_name, %(sessions)s) AND wait_event = 'ClientRead'
+    AND node.id = %(node)s AND node.incarnation = %(incarnation)s
+    AND node.beat = %(beat)s"""
+RAISE_FENCE = (
+    "UPDATE writer SET fence = fence + 1 WHERE node = %(node)s RETURNING fence"
+)
+GIVE_LEASES = """UPDATE lease SET owner = next.owner, wanted = '', epoch = epoch + 1
+    FROM unnest(%(names)s::text[], %(owners)s::text[]) AS next(name, owner)
+    WHERE lease.name = next.name AND lease.owner = %(node)s RETURNING lease.name"""
+"""Needs `RAISE_FENCE`, or `FENCE` of the node that gives its own, before it."""
+
+WANT = """UPDATE lease SET wanted = %(wanted)s
+    WHERE name = %(name)s AND epoch = %(epoch)s RETURNING name"""
+LEAVE = """UPDATE node SET state = 'left'
+    WHERE id = %(node)s AND incarnation = %(incarnation)s AND state = 'up'
+    RETURNING id"""
+
+RESOLVE = """UPDATE writer SET fence = fence + 1
+    WHERE node = %(node)s AND fence = %(fence)s RETURNING fence, last_group"""
+"""After a connection was lost: waits for the transaction that was under way on it, so
+that its answer is final, and has one that is still on its way refused. No row: the
+node was fenced."""
+
+
+class Statement(msgspec.Struct, frozen=True):
+    """One statement and its values."""
+
+    text: str
+    values: dict[str, Any]
+
+
+def fence(claim: Fence) -> Statement:
+    """Give the first statement of a transaction that writes."""
+    names, epochs = [n for n, _ in claim.leases], [e for _, e in claim.leases]
+    values = {"node": claim.node, "fence": claim.fence, "group": claim.group}
+    return Statement(FENCE, values | {"names": names, "epochs": epochs})
+
+
+def join(node: str) -> tuple[Statement, ...]:
+    """Begin a new life: what an earlier one still sends is refused from here on."""
+    values = {"node": node}
+    return tuple(Statement(x, values) for x in (JOIN_NODE, JOIN_WRITER, JOIN_LEASES))
+
+
+def take_over(plan: TakeOver) -> tuple[Statement, ...]:
+    """Fence a node and give its leases to others.
+
+    The first statement stands alone, the others are one transaction. When the second
+    gives no row, the node is alive: roll back. A lease that the node got after the rows
+    were read stays with it; the next plan, of whichever node, finds it.
+    """
+    dead = plan.dead
+    node = {"node": dead.id}
+    seen = node | {"incarnation": dead.incarnation, "beat": dead.beat}
+    return (
+        Statement(END_SESSIONS, seen | {"sessions": application_name(dead.id, "")}),
+        Statement(DECLARE_FENCED, seen | {"state": dead.state}),
+        Statement(RAISE_FENCE, node),
+        give(dead.id, plan.owners),
+    )
+
+
+def give(node: str, owners: dict[str, str]) -> Statement:
+    """Give leases of a node, empty for nobody's, to these owners."""
+    values = {"names": [*owners], "owners": [*owners.values()]}
+    return Statement(GIVE_LEASES, {"node": node} | values)
+
+
+def application_name(node: str, incarnation: int | Literal[""]) -> str:
+    """Give the name under which a node's sessions stand in `pg_stat_activity`.
+
+    Args:
+        node: id of the node.
+        incarnation: its life, 0 while it joins; empty: how all its names begin.
+    """
+    return f"callboard/{node}/{incarnation}"

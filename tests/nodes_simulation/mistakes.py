@@ -1,0 +1,25 @@
+"""Mistakes that look right, each of which the simulation must find."""
+
+MISTAKES = {
+    "in memory": "a lease is checked in the node's memory only",
+    "outside": "the epoch is compared before the transaction, not in it",
+    "no lock": "the fence is read and not locked",
+    "no row": "a fence that is passed by gives no row instead of an error",
+    "plain look": "a lost answer is judged by a plain look at the writer row",
+    "new ids": "a group whose answer was lost is done again under new ids",
+    "cursor": "the owner reads only numbers above the last one it has seen",
+    "cache": "each session draws 32 numbers at once",
+    "short cut": "an owner hears what it accepts before what others accepted earlier",
+    "no poll": "the owner looks only when it is told to",
+    "no attempt": "the platform is called before the attempt is stored",
+    "starts first": "a singleton is started before the old owner is fenced",
+    "wall clock": "a node is suspected by comparing two machines' times of day",
+    "part's lease": "a receipt is stored under the part's lease, not the account's",
+    "new key": "a hand-over is carried under a new key each time",
+    "drain": "a part is given away before its last group is acknowledged",
+    "goes on": "what a fenced node was doing goes on under the new epoch",
+    "read then write": "what is spent is read, and written in a later transaction",
+    "keeps by own clock": "old rows are forgotten by the node's time of day",
+    "cancel": "a commit that waits for its replica is cancelled",
+    "ends nobody": "a take-over does not end sessions stopped inside a pipeline",
+}

@@ -1,0 +1,44 @@
+"""Proves over many seeds what nodes promise, and that the simulation can fail."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.nodes_simulation.__main__ import first_found
+from tests.nodes_simulation.mistakes import MISTAKES
+from tests.nodes_simulation.world import KINDS, play
+
+# Chosen: a second and a half; `python -m tests.nodes_simulation` plays a thousand.
+SEEDS = range(40)
+
+QUICK = ("cache", "no attempt", "new key", "part's lease", "short cut", "wall clock")
+"""Mistakes that a few seeds find; the second tier plays all."""
+
+
+def test_whatever_fails_nothing_is_lost_doubled_or_out_of_order() -> None:
+    happened: Counter[str] = Counter()
+    struck: set[str] = set()
+    for seed in SEEDS:
+        result = play(seed)
+        assert not result.breaches, (seed, [*map(str, result.breaches)], result.faults)
+        happened.update(result.happened)
+        struck |= {fault.split()[1] for fault in result.faults}
+    assert struck == {*KINDS}
+    assert min(happened["fenced"], happened["taken"], happened["given"]) > 20
+
+
+def test_one_seed_gives_one_run() -> None:
+    assert play(3) == play(3)
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        each if each in QUICK else pytest.param(each, marks=pytest.mark.deep)
+        for each in MISTAKES
+    ],
+)
+def test_a_planted_mistake_is_found(mistake: str) -> None:
+    assert first_found(mistake, range(1000)) is not None

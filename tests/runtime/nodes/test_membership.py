@@ -1,0 +1,142 @@
+"""Proves what a node decides from the rows it has read, and from its own clock."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.nodes.membership import Membership, MembershipPlan, Suspicion
+from runtime.nodes.rows import LeaseRow, Member, NodeRow
+
+TTL = 6.0
+
+
+def joined(me: str = "a") -> Membership:
+    rules = Membership(me, TTL)
+    rules.joined(0.0, Member(1, 1, ()))
+    return rules
+
+
+def plan(
+    rules: Membership, now: float, beats: dict[str, int], *leases: LeaseRow
+) -> MembershipPlan:
+    return rules.plan(now, [NodeRow(name, 1, n) for name, n in beats.items()], leases)
+
+
+def watch(rules: Membership, until: float, *leases: LeaseRow) -> MembershipPlan:
+    """Read each two seconds while `b` stands still."""
+    given_plan, now = plan(rules, 0.0, {"a": 0, "b": 7}, *leases), 0.0
+    while now < until:
+        now += 2.0
+        given_plan = plan(rules, now, {"a": int(now), "b": 7}, *leases)
+    return given_plan
+
+
+def test_a_node_that_stands_still_is_taken_over_from() -> None:
+    lease = LeaseRow("part/1", "b", 3)
+    assert watch(joined(), 4.0, lease).take_over is None
+    found = watch(joined(), 6.0, lease).take_over
+    assert found is not None
+    assert (found.dead, found.owners) == (NodeRow("b", 1, 7), {"part/1": "a"})
+
+
+def test_an_observer_that_was_paused_counts_anew() -> None:
+    rules = joined()
+    watch(rules, 4.0)
+    assert plan(rules, 60.0, {"a": 9, "b": 7}).take_over is None
+
+
+@given(gaps=st.lists(st.floats(0.1, 8.0), max_size=40), steps=st.lists(st.booleans()))
+def test_only_who_was_seen_to_stand_still_long_enough_is_suspected(
+    gaps: list[float], steps: list[bool]
+) -> None:
+    suspicion, now, beat = Suspicion("a", TTL), 0.0, 0
+    since, last = 0.0, 0.0
+    for gap, moves in zip(gaps, [*steps, *[False] * 40], strict=False):
+        now += gap
+        beat += moves
+        if moves or now - last > TTL / 2:
+            since = now
+        last = now
+        if suspicion.read(now, [NodeRow("b", 1, beat)]):
+            assert now - since >= TTL
+
+
+def test_leases_start_when_they_are_mine_and_end_when_they_are_not() -> None:
+    rules = joined()
+    first = plan(rules, 0.0, {"a": 0}, LeaseRow("part/1", "a", 1))
+    assert (first.start, first.end) == ({"part/1": 1}, ())
+    again = plan(rules, 2.0, {"a": 1}, LeaseRow("part/1", "a", 1))
+    assert (again.start, again.end) == ({}, ())
+    newer = plan(rules, 4.0, {"a": 2}, LeaseRow("part/1", "a", 3))
+    assert (newer.start, newer.end) == ({"part/1": 3}, ("part/1",))
+    lost = plan(rules, 6.0, {"a": 3}, LeaseRow("part/1", "b", 4))
+    assert (lost.start, lost.end) == ({}, ("part/1",))
+
+
+def test_rows_read_before_a_lease_was_given_away_do_not_bring_it_back() -> None:
+    rules = joined()
+    row = LeaseRow("part/1", "a", 1)
+    plan(rules, 0.0, {"a": 0}, row)
+    rules.gave("part/1")
+    assert not plan(rules, 2.0, {"a": 1}, row).start
+    assert plan(rules, 4.0, {"a": 2}, LeaseRow("part/1", "a", 3)).start == {"part/1": 3}
+
+
+def test_the_owner_gives_away_what_another_is_to_have() -> None:
+    rules = joined()
+    wanted = LeaseRow("part/1", "a", 1, wanted="b")
+    assert plan(rules, 0.0, {"a": 0, "b": 0}, wanted).drain == {"part/1": "b"}
+    assert not plan(rules, 2.0, {"a": 1}, wanted).drain, "who is to have it is gone"
+
+
+def test_who_leaves_gives_all_away_and_takes_nothing() -> None:
+    rules = joined()
+    rules.leave()
+    mine, free = LeaseRow("part/1", "a", 1), LeaseRow("part/2", "", 0)
+    found = plan(rules, 0.0, {"a": 0, "b": 0}, mine, free)
+    assert found.drain == {"part/1": "b"}
+    assert not found.adopt
+
+
+def test_a_lease_of_a_node_that_is_gone_or_of_nobody_finds_an_owner() -> None:
+    rules = joined()
+    gone = NodeRow("b", 2, 5, "fenced")
+    leases = [LeaseRow("part/1", "b", 1), LeaseRow("part/2", "", 0)]
+    found = rules.plan(0.0, [NodeRow("a", 1, 0), gone], leases)
+    assert found.take_over is not None
+    assert (found.take_over.dead, found.take_over.owners) == (gone, {"part/1": "a"})
+    assert found.adopt == {"part/2": "a"}
+
+
+def test_the_first_node_evens_out_once_it_is_calm() -> None:
+    rules = joined()
+    leases = [LeaseRow(f"part/{n}", "a", 1) for n in range(4)]
+    now = 0.0
+    while now < 2 * TTL:
+        assert not plan(rules, now, {"a": 0, "b": int(now)}, *leases).want
+        now += 2.0
+    assert [*plan(rules, now, {"a": 0, "b": 99}, *leases).want.values()] == ["b", "b"]
+    other = joined("b")
+    plan(other, 0.0, {"a": 0, "b": 0}, *leases)
+    assert not plan(other, 2 * TTL, {"a": 1, "b": 0}, *leases).want
+
+
+@pytest.mark.parametrize(
+    ("now", "may", "is_lost"),
+    [(0.0, True, False), (4.0, False, False), (6.0, False, True)],
+)
+def test_a_node_that_cannot_renew_begins_nothing_then_ends_all(
+    now: float, *, may: bool, is_lost: bool
+) -> None:
+    rules = joined()
+    plan(rules, 0.0, {"a": 0}, LeaseRow("part/1", "a", 1))
+    assert (rules.may_begin(now), rules.is_lost(now)) == (may, is_lost)
+    rules.renewed(now)
+    assert rules.may_begin(now)
+    assert rules.ended() == ("part/1",)
+    assert rules.member is None
+    assert not rules.may_begin(now)
+    assert not rules.is_lost(now)
+    assert rules.held == {}
