@@ -62,14 +62,16 @@ class ModelError(ChatError):
     Args:
         text: what happened, without secrets.
         kind: decides what is done about it; the text never does.
+        plain: what of the text quotes nobody, for a log; empty: perhaps nothing.
 
     Attributes: tokens: the fields of `Usage` that the provider reported before it
         failed; set by the raiser if known.
     """
 
-    def __init__(self, text: str, *, kind: ModelFault) -> None:
+    def __init__(self, text: str, *, kind: ModelFault, plain: str = "") -> None:
         super().__init__(text)
         self.kind: ModelFault = kind
+        self.plain = plain
         self.tokens: tuple[int, int, int, float] = (0, 0, 0, 0.0)
 
 
@@ -79,6 +81,7 @@ class ModelBusyError(ModelError):
     Args:
         text: what happened, without secrets.
         kind: as in `ModelError`.
+        plain: likewise.
         retry_after: seconds that the provider asked to wait, or None.
     """
 
@@ -87,9 +90,10 @@ class ModelBusyError(ModelError):
         text: str,
         *,
         kind: ModelFault = "overload",
+        plain: str = "",
         retry_after: float | None = None,
     ) -> None:
-        super().__init__(text, kind=kind)
+        super().__init__(text, kind=kind, plain=plain)
         self.retry_after = retry_after
 
 
@@ -99,10 +103,13 @@ class ModelRefusedError(ModelError):
     Args:
         text: what happened, without secrets.
         kind: as in `ModelError`.
+        plain: likewise.
     """
 
-    def __init__(self, text: str, *, kind: ModelFault = "bad_request") -> None:
-        super().__init__(text, kind=kind)
+    def __init__(
+        self, text: str, *, kind: ModelFault = "bad_request", plain: str = ""
+    ) -> None:
+        super().__init__(text, kind=kind, plain=plain)
 
 
 class ToolError(ChatError):

@@ -42,12 +42,17 @@ COMMANDS = {
         "connectors.commands.doctor.main",
         "Look at this machine; say what to do.",
     ),
+    "forget-person": (
+        "connectors.commands.forget_person",
+        "Erase all that is kept of somebody.",
+    ),
     "hooks": ("connectors.commands.hooks", "Show your own code, and try it out."),
     "init": (
         "connectors.commands.init.main",
         "Write settings: a few questions, no editor.",
     ),
     "login": ("connectors.commands.login", "Log a browser in to the web page."),
+    "logs": ("connectors.commands.logs", "Show lines of the log."),
     "pairing": ("connectors.commands.pairing", "Let strangers in, or out again."),
     "people": ("connectors.commands.people", "Show who is known; link accounts."),
     "play": (

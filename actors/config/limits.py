@@ -14,9 +14,7 @@ class AuditConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """The audit log of questions and answers."""
 
     texts: bool = True
-    """Whether message texts are kept, here and in the log. Sender, time, duration and
-    outcome always are.
-    """
+    """Whether message texts are kept. Sender, time, duration and outcome always are."""
 
     keep_days: Annotated[float, Meta(gt=0, le=36_500)] = 90.0
     """Days until a record is deleted."""

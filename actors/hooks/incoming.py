@@ -10,7 +10,7 @@ from actors.hooks.asker import outcome_of
 from actors.hooks.book import AskHooks, about
 from actors.hooks.chain import HookPart
 from actors.messages.inbound import Inbound, Media
-from runtime.telemetry.logs import EventLog
+from runtime.telemetry.logs import EventLog, Quoted
 
 if TYPE_CHECKING:
     from actors.services import Services
@@ -54,7 +54,7 @@ async def worded_files(
             "files held back by a hook",
             correlation_id=inbound.correlation_id,
             hook=passed.cancelled_by,
-            why=passed.reason,
+            why=Quoted(passed.reason),
         )
         return Media(text=HELD_BACK, kept=HELD_BACK)
     text, kept = (passed.worded("file", x) for x in (media.text, media.kept))

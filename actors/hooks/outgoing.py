@@ -21,7 +21,7 @@ from actors.journal.plan import NOTHING
 from actors.rules.markers.actions import Delegation, SendFile, reworded
 from actors.rules.markers.parser import ParsedAnswer
 from actors.rules.markers.sanitizer import clean
-from runtime.telemetry.logs import EventLog
+from runtime.telemetry.logs import EventLog, Quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -176,7 +176,7 @@ def _count(passed: HooksOutcome, inbound: Inbound, services: Services) -> None:
         "answer held back by a hook" if is_held_back else "answer changed by a hook",
         correlation_id=inbound.correlation_id,
         hook=passed.cancelled_by or ", ".join(passed.changed_by),
-        why=passed.reason,
+        why=Quoted(passed.reason),
     )
 
 

@@ -367,6 +367,8 @@ class Connector(Actor):
             channel=self._name,
             chat=inbound.address.chat,
             sender=inbound.sender_name,
+            characters=len(inbound.text),
+            files=len(inbound.attachments),
             # What a hook may take out of it is not in the log either.
             text=Quoted("" if is_hooked else secrets.excerpt(inbound.text)),
         )

@@ -23,7 +23,7 @@ from actors.protocol import DrainOutbox
 from runtime.actor.committer import Committer
 from runtime.actor.messages import Keyed
 from runtime.store.rows import Amend, Commit, Committed, Entry
-from runtime.telemetry.logs import EventLog
+from runtime.telemetry.logs import EventLog, Quoted
 
 if TYPE_CHECKING:
     from actors.inbound.chat_lines import ChatLines, Place
@@ -168,7 +168,7 @@ class InboundHooks:
                 "message held back by a hook",
                 correlation_id=inbound.correlation_id,
                 hook=passed.cancelled_by,
-                why=reason,
+                why=Quoted(reason),
             )
         elif passed.changed_by:
             services.metrics.messages.add(1, connector, "hook_changed")

@@ -264,7 +264,8 @@ class ModelCalls:
                 account=backend.account,
                 model=backend.model,
                 kind=error.kind,
-                why=Quoted(error),
+                why=error.plain or "see it with log.texts = true",
+                said=Quoted(error),
             )
             raise
         finally:

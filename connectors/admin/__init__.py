@@ -11,6 +11,7 @@ __all__ = [
     "audit",
     "conversations",
     "display",
+    "forgetting",
     "job",
     "overview",
     "probes",

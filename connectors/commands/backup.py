@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,14 @@ from connectors.commands.common.database import (
     database_options,
 )
 from connectors.commands.common.output import json_option, say, say_json
+from connectors.commands.common.whole_backup import (
+    DATABASE_END,
+    WHOLE_END,
+    named_by_time,
+    superseded,
+    write_whole,
+)
+from connectors.files.archive import ArchiveError
 from runtime.clock import SystemClock
 from runtime.errors import StoreRefusedError
 from runtime.store.database import Database, Totals
@@ -24,15 +33,84 @@ from runtime.store.database import Database, Totals
 @database_options
 @click.argument("target", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Replace TARGET if it exists.")
+@click.option(
+    "--all",
+    "is_whole",
+    is_flag=True,
+    help="Database, key, settings, personas, workspace and files, in one archive.",
+)
+@click.option(
+    "--keep",
+    type=click.IntRange(1, 10_000),
+    help="TARGET is a folder; remove all but so many of the newest copies in it.",
+)
 @json_option
 def command(
-    choice: DatabaseChoice, target: Path, *, force: bool, as_json: bool
+    choice: DatabaseChoice,
+    target: Path,
+    *,
+    force: bool,
+    is_whole: bool,
+    keep: int | None,
+    as_json: bool,
 ) -> None:
     """Copy the database to the file TARGET, whole as of one moment.
 
-    The copy is checked, and has its name only when it is complete. It holds what
-    people wrote: keep it as safe as the database.
+    In a folder the copy is named by the time. It is checked, and has its name only when
+    it is complete. It holds what people wrote: keep it as safe as the database. With
+    --all, files in which secrets stand alone are left out; keep them elsewhere.
     """
+    end = WHOLE_END if is_whole else DATABASE_END
+    if keep is not None and not target.exists():
+        target.mkdir(parents=True, mode=0o700)
+    if keep is not None and not target.is_dir():
+        raise click.BadParameter(f"{target} is no folder", param_hint="TARGET")
+    folder = target if target.is_dir() else None
+    place = target if folder is None else named_by_time(folder, end)
+    if is_whole:
+        back_up_whole(choice, place, force=force, as_json=as_json)
+    else:
+        back_up_database(choice, place, force=force, as_json=as_json)
+    if folder is not None and keep is not None:
+        for old in superseded(folder, end, keep):
+            old.unlink(missing_ok=True)
+            click.echo(f"{old}: removed", err=True)
+
+
+def back_up_whole(
+    choice: DatabaseChoice, target: Path, *, force: bool, as_json: bool
+) -> None:
+    """Write all that the company keeps to one archive.
+
+    Raises:
+        click.ClickException: it cannot be written, or not read again.
+    """
+    settings = choice.settings
+    if settings is None:
+        raise click.UsageError(
+            "--all needs the settings: give --config, not --db alone"
+        )
+    if target.exists() and not force:
+        raise click.UsageError(f"{target} exists; give another name, or --force")
+    try:
+        made = write_whole(choice, settings, target)
+    except ArchiveError as error:
+        raise click.ClickException(str(error)) from error
+    size = target.stat().st_size
+    if as_json:
+        say_json({"archive": str(target), "bytes": size, "holds": made})
+        return
+    say(f"{target}: {size:,} bytes, read again and found whole")
+    count = Counter(name.partition("/")[0] for name in made.files)
+    say(", ".join(f"{name} ({n:,})" if n > 1 else name for name, n in count.items()))
+    for each in made.left_out:
+        say(f"left out, for it is no plain file or cannot be read: {each}")
+
+
+def back_up_database(
+    choice: DatabaseChoice, target: Path, *, force: bool, as_json: bool
+) -> None:
+    """Copy the database alone."""
     size = choice.database.back_up(target, replace=force)
     copy = database_at(target)
     counted = count_rows(copy)

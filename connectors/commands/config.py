@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 from textwrap import wrap
+from typing import Literal
 
 import click
 import msgspec
@@ -36,6 +37,7 @@ from connectors.commands import (
     given_settings,
     tell_problems,
 )
+from connectors.commands.common.output import FAILED, json_option, say_json
 from connectors.config.app import AppConfig
 from connectors.config.models import ScriptedModelConfig
 from connectors.files import receipt_key
@@ -68,15 +70,72 @@ def load_found(config: Path | None) -> tuple[Path, Settings[AppConfig]]:
 
 @command.command()
 @config_option
-def check(config: Path | None) -> None:
-    """Say whether the settings are right, or everything that is wrong."""
+@json_option
+def check(config: Path | None, *, as_json: bool) -> int:
+    """Say whether the settings are right, or everything that is wrong.
+
+    Exit code 1 if something is wrong.
+    """
+    if as_json:
+        return check_as_json(config)
     path, settings = load_found(config)
-    for model in settings.value.models.values():
-        if isinstance(model, ScriptedModelConfig):
-            load_script(model.script)
+    check_scripts(settings)
     for each in settings.unset:
         tell_problems(each, "needed by serve and chat: ")
     click.echo(f"{path}: ok ({summary(settings.value)})")
+    return 0
+
+
+def check_scripts(settings: Settings[AppConfig]) -> None:
+    """Read the scripts of models.
+
+    Raises:
+        SettingsError: one is wrong.
+    """
+    for model in settings.value.models.values():
+        if isinstance(model, ScriptedModelConfig):
+            load_script(model.script)
+
+
+class SettingsProblem(msgspec.Struct, frozen=True):
+    """One thing that is wrong, or doubtful, with settings."""
+
+    kind: Literal["wrong", "warning", "unset"]
+    """`unset`: a secret that serve and chat need is not there."""
+
+    file: str
+    text: str
+    """With line and column, if it stands somewhere."""
+
+    hint: str
+
+
+def check_as_json(config: Path | None) -> int:
+    """Say for programs whether the settings are right."""
+    path = find_settings(config, Path.cwd()).path
+    problems: list[SettingsProblem] = []
+
+    def add(kind: Literal["wrong", "warning", "unset"], error: SettingsError) -> None:
+        problems.extend(
+            SettingsProblem(kind, str(each.file or path), str(each), each.hint or "")
+            for each in error.problems
+        )
+
+    try:
+        settings = load_app(
+            path, os.environ, needs_secrets=False, given=given_settings()
+        )
+        check_scripts(settings)
+    except SettingsError as error:
+        add("wrong", error)
+    else:
+        for warning in settings.warnings:
+            add("warning", warning)
+        for unset in settings.unset:
+            add("unset", unset)
+    is_right = not any(each.kind == "wrong" for each in problems)
+    say_json({"ok": is_right, "file": str(path), "problems": problems})
+    return 0 if is_right else FAILED
 
 
 @command.command()
@@ -218,7 +277,8 @@ def schema() -> None:
 
 @command.command()
 @config_option
-def diff(config: Path | None) -> None:
+@json_option
+def diff(config: Path | None, *, as_json: bool) -> None:
     """Compare the saved settings with those of the process that runs; secrets masked.
 
     Ends with 1 if they differ. Lines with `-` are in use, those with `+` are saved.
@@ -235,6 +295,19 @@ def diff(config: Path | None) -> None:
     }
     lines = differences(in_use, {name: saved[name] for name in here})
     at = datetime.fromtimestamp(applied.at, UTC)
+    is_same = not lines and not applied.mistake
+    if as_json:
+        say_json(
+            {
+                "process": applied.process,
+                "since": applied.at,
+                "differences": lines,
+                "waiting": applied.waiting,
+                "mistake": applied.mistake,
+                "not_compared": sorted(saved.keys() - here),
+            }
+        )
+        raise click.exceptions.Exit(0 if is_same else FAILED)
     click.echo(f"process {applied.process}, since {at:%Y-%m-%d %H:%M:%S} UTC; {path}")
     for line in lines:
         click.echo(line)
@@ -245,8 +318,8 @@ def diff(config: Path | None) -> None:
     if unset := saved.keys() - here:
         names = ", ".join(sorted(unset))
         click.echo(f"not compared, for they are not set here: {names}", err=True)
-    if lines or applied.mistake:
-        raise click.exceptions.Exit(1)
+    if not is_same:
+        raise click.exceptions.Exit(FAILED)
     click.echo("what is saved is in use")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import click
 import msgspec
@@ -24,8 +24,10 @@ from actors.rules.text.audit_redaction import AuditRedaction
 from connectors.commands.common.database import DatabaseChoice, database_options
 from connectors.commands.common.output import (
     FAILED,
+    counting,
     first_words,
     json_option,
+    progress,
     say,
     say_json,
 )
@@ -127,9 +129,13 @@ class RecordComparison:
 
     def differences(self) -> Iterator[Difference]:
         """Give each difference, in the order of the streams' names; call it once."""
+        with progress(self._rows.totals().events, "comparing") as advance:
+            yield from self._differences(advance)
+
+    def _differences(self, advance: Callable[[int], object]) -> Iterator[Difference]:
         # Why the words as they are: secrets taken out of them are allowed for.
         fold = Fold(AuditRedaction())
-        for event in self._rows.journal():
+        for event in counting(self._rows.journal(), advance):
             try:
                 yield from self._hold(fold.take(event))
             except ValueError as error:

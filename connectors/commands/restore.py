@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -14,6 +15,8 @@ from connectors.commands.common.database import (
 )
 from connectors.commands.common.options import is_wanted, yes_option
 from connectors.commands.common.output import FAILED, say
+from connectors.commands.common.whole_backup import put_back
+from connectors.files.archive import ArchiveError, Manifest, is_archive
 from runtime.clock import SystemClock
 from runtime.errors import StoreUnavailableError
 
@@ -25,14 +28,17 @@ from runtime.errors import StoreUnavailableError
 def command(choice: DatabaseChoice, copy: Path, *, yes: bool) -> int:
     """Put COPY in the place of the database; no server may be using it.
 
-    What was there is kept beside it under another name. COPY is not changed. What it
-    had still to answer, to send and to begin, the next start does, perhaps for a second
-    time; how much that is, is said first.
+    COPY is a database, or an archive of `backup --all`, whose folders are put back,
+    too. What was there is kept beside it under another name. COPY is not changed. What
+    it had still to answer, to send and to begin, the next start does, perhaps for a
+    second time; how much that is, is said first.
     """
     database, path = choice.database, choice.path
     if not copy.is_file():
         what = "is no file" if copy.exists() else "does not exist"
         raise StoreUnavailableError(f"{copy} {what}; give the path of a copy")
+    if is_archive(copy):
+        return restore_whole(choice, copy, yes=yes)
     database.refuse_replacing()
     for line in told(unfinished_in(database_at(copy), SystemClock().wall())):
         say(line)
@@ -43,4 +49,36 @@ def command(choice: DatabaseChoice, copy: Path, *, yes: bool) -> int:
     say(in_words(count_rows(database)))
     if kept is not None:
         say(f"What was there before is {kept}")
+    return 0
+
+
+def restore_whole(choice: DatabaseChoice, archive: Path, *, yes: bool) -> int:
+    """Put back all that an archive holds.
+
+    Raises:
+        click.ClickException: it is damaged; nothing has been changed.
+    """
+    settings = choice.settings
+    if settings is None:
+        raise click.UsageError(
+            "an archive of `backup --all` needs the settings, which say where all of it"
+            f" belongs: give --config. Those of then: tar -xf {archive} settings"
+        )
+
+    def is_agreed(manifest: Manifest) -> bool:
+        at = datetime.fromtimestamp(manifest.made_at, UTC)
+        count, release = len(manifest.files), manifest.release
+        say(f"{archive}: whole; {count:,} files, {at:%Y-%m-%d %H:%M} UTC, {release}")
+        return is_wanted("Put all of it in the place of what is there?", yes=yes)
+
+    try:
+        done = put_back(choice, settings.value, archive, is_agreed)
+    except ArchiveError as error:
+        raise click.ClickException(str(error)) from error
+    if done is None:
+        return FAILED
+    for place, kept in done:
+        say(f"{place} is put back" + (f"; what was there is {kept}" if kept else ""))
+    say(in_words(count_rows(choice.database)))
+    say("Settings were left alone: the archive has those of then in settings/")
     return 0

@@ -19,6 +19,7 @@ from connectors.chat.platforms import serving
 from connectors.chat.server_transport import ServerTransport
 from connectors.commands import config_option, describe_error, let_go_of_output
 from connectors.commands.common.running import (
+    Wait,
     calm_collector,
     hearing_signals,
     loaded,
@@ -26,7 +27,12 @@ from connectors.commands.common.running import (
     run_interruptible,
     wait_any,
 )
+from connectors.commands.forget_person import carry_out_orders
+from runtime import __version__
 from runtime.signals import has_terminal
+from runtime.telemetry.logs import EventLog
+
+LOG = EventLog("serve")
 
 
 @click.command()
@@ -42,6 +48,10 @@ def command(config: Path | None) -> None:
             raise click.UsageError(
                 "there is nothing to serve: the settings have no connector but the"
                 ' terminal. Add one, for example [connectors.http] kind = "http"'
+            )
+        for done in carry_out_orders(Path(source.settings.value.store.path)):
+            LOG.info(
+                "a person is forgotten, as ordered", rows=sum(done.erased.values())
             )
         run_interruptible(_serve, source)
 
@@ -122,12 +132,47 @@ async def _run(source: SettingsSource, hangup: Hangup, is_told: trio.Event) -> N
         await nursery.start(reloading.run)
         nursery.start_soon(app.personas.run, app.system.find)
         service.tell("READY=1")
+        log_start(app, source)
+        reasons: list[str] = []
         gone = partial(hangup.wait_gone, reloading.reload)
-        told = app.told_to_end.wait
-        await wait_any(app.system.wait_ended, is_told.wait, told, gone)
+        await wait_any(
+            noting(reasons, "the company ended", app.system.wait_ended),
+            noting(reasons, "a signal", is_told.wait),
+            noting(reasons, "asked to over a connector", app.told_to_end.wait),
+            noting(reasons, "the terminal has gone", gone),
+        )
         service.tell("STOPPING=1")
-        await app.drain(reloading.config.limits.drain_timeout)
+        within = reloading.config.limits.drain_timeout
+        LOG.info("stopping", why=reasons[0], drain_timeout=within)
+        began = app.clock.monotonic()
+        await app.drain(within)
+        LOG.info("drained", seconds=round(app.clock.monotonic() - began, 3))
         nursery.cancel_scope.cancel()
+    LOG.info("stopped")
+
+
+def log_start(app: App, source: SettingsSource) -> None:
+    """Say in the log what runs."""
+    settings = source.settings
+    LOG.info(
+        "started",
+        release=__version__,
+        process=os.getpid(),
+        settings=str(next(iter(settings.files), "")),
+        database=app.config.store.path,
+        agents=len(app.config.agents),
+        connectors=", ".join(app.transports),
+    )
+
+
+def noting(reasons: list[str], why: str, wait: Wait) -> Wait:
+    """Have a reason noted when something has been waited for."""
+
+    async def noted() -> None:
+        await wait()
+        reasons.append(why)
+
+    return noted
 
 
 async def _announce(app: App) -> None:

@@ -144,7 +144,7 @@ class AdminConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LogConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """What goes to standard error."""
+    """What is logged, and where."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     """The least important kind of line that is written."""
@@ -155,6 +155,17 @@ class LogConfig(Struct, frozen=True, forbid_unknown_fields=True):
     pace: Annotated[float, Meta(ge=0, le=10)] = 0.05
     """Seconds that a line below a warning may wait, so that many are written at once;
     0 writes each at once."""
+
+    texts: bool = False
+    """Whether lines may hold what people and agents say, and what providers and
+    programs say, who may quote them. False: who, where, how long, how it ended."""
+
+    file: WrittenPath = ""
+    """The file to which lines are appended instead of standard error; empty: none."""
+
+    max_file_bytes: Annotated[int, Meta(ge=10_000)] = 50_000_000
+    """Size at which that file becomes `<file>.1`, in place of the one before, and a new
+    one begins."""
 
 
 class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,11 +1,13 @@
 """Files that Callboard reads and writes beside the database.
 
 The app gives them to the domain through ports. Begin with the file of what you look
-for: `blobs` (files that agents send), `personas` (and how changes are noticed),
-`notebook`, `daily_log`, `projects`, `receipt_key`.
+for: `archive` (all of a company in one file), `blobs` (files that agents send),
+`personas` (and how changes are noticed), `notebook`, `daily_log`, `projects`,
+`receipt_key`.
 """
 
 __all__ = [
+    "archive",
     "blobs",
     "daily_log",
     "notebook",

@@ -98,19 +98,30 @@ class ErrorContext(msgspec.Struct, frozen=True):
     """The base_url that was probably meant; empty: that of the settings looks right."""
 
     def busy(
-        self, text: str, kind: ModelFault, *, retry_after: float | None = None
+        self,
+        text: str,
+        kind: ModelFault,
+        *,
+        retry_after: float | None = None,
+        plain: str = "",
     ) -> ModelBusyError:
-        """Make the error for what may be tried again."""
-        text = f"{self.name}: {text}"
-        return ModelBusyError(text, kind=kind, retry_after=retry_after)
+        """Make the error for what may be tried again; `plain` is of the text."""
+        plain = f"{self.name}: {plain}" if plain else ""
+        return ModelBusyError(
+            f"{self.name}: {text}", kind=kind, plain=plain, retry_after=retry_after
+        )
 
     def broken(self, text: str) -> ModelBusyError:
         """Make the error for an answer that is none by its protocol."""
-        return self.busy(f"broke the protocol: {text}", "protocol")
+        own = "broke the protocol"
+        return self.busy(f"{own}: {text}", "protocol", plain=own)
 
-    def refused(self, text: str, kind: ModelFault) -> ModelRefusedError:
-        """Make the error for what trying again cannot help."""
-        return ModelRefusedError(f"{self.name}: {text}", kind=kind)
+    def refused(
+        self, text: str, kind: ModelFault, *, plain: str = ""
+    ) -> ModelRefusedError:
+        """Make the error for what trying again cannot help; `plain` is of the text."""
+        plain = f"{self.name}: {plain}" if plain else ""
+        return ModelRefusedError(f"{self.name}: {text}", kind=kind, plain=plain)
 
     def status_error(
         self, status: int, body: bytes, said: Said, retry_after: float | None
@@ -146,8 +157,8 @@ class ErrorContext(msgspec.Struct, frozen=True):
         self, kind: ModelFault, where: str, quote: str, retry_after: float | None
     ) -> ModelError:
         if kind in MAY_PASS:
-            text = f"busy ({where}){quote}"
-            return self.busy(text, kind, retry_after=retry_after)
+            text = f"busy ({where})"
+            return self.busy(text + quote, kind, retry_after=retry_after, plain=text)
         match kind:
             case "auth":
                 text = f"the key was not accepted ({where}); check the setting api_key"
@@ -166,7 +177,7 @@ class ErrorContext(msgspec.Struct, frozen=True):
                 text = f"its content filter refused the request ({where})"
             case _:
                 text = f"refused the request ({where})"
-        return self.refused(text + quote, kind)
+        return self.refused(text + quote, kind, plain=text)
 
     @property
     def elsewhere(self) -> str:

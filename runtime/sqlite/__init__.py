@@ -9,5 +9,6 @@ it. Only `connectors/app` and the command line's
 __all__ = [
     "database",
     "file",
+    "rewriting",
     "store",
 ]

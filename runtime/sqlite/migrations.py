@@ -14,6 +14,9 @@ import apsw
 
 from runtime.errors import StoreRefusedError, StoreTooNewError
 from runtime.sqlite.copying import copy_whole, unfinished_beside
+from runtime.telemetry.logs import EventLog
+
+LOG = EventLog("store")
 
 Migration = Callable[[apsw.Connection], None]
 
@@ -356,6 +359,10 @@ def migrate(
             step(db)
         db.pragma("application_id", APPLICATION_ID)
         db.pragma("user_version", len(steps))
+    if version:
+        LOG.info(
+            "database upgraded", path=str(path), version=len(steps), before=version
+        )
 
 
 def refuse_foreign(db: apsw.Connection, path: Path) -> None:

@@ -70,6 +70,29 @@ DeliveryState = Literal["pending", "sending", "sent", "unknown", "dead"]
 ReceivedState = Literal["sent", "unknown", "dead"]
 
 
+TableName = Literal["inbox", "journal", "outbox", "snapshot", "record", "entry", "fact"]
+
+
+class AnyRow(msgspec.Struct, frozen=True):
+    """A row of any table, for who goes through all of them."""
+
+    table: TableName
+    kind: str
+    """Of an event, a record, an entry or a fact; else the connector, or empty."""
+
+    id: str
+    """Of an event and a snapshot: the stream."""
+
+    owner: str
+    """Of a fact: its scope; of a delivery: its chat."""
+
+    key: str
+    """Of an event: the message that it is one of, or empty; of a delivery: its
+    correlation id; of a fact: its agent."""
+
+    body: bytes
+
+
 class Accept(msgspec.Struct, frozen=True, kw_only=True):
     """Store an inbound message as an inbox row in state `accepted`."""
 

@@ -19,7 +19,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Sequence
-from typing import Self, TextIO
+from typing import Protocol, Self
 
 MOST_LINES = 1000
 """Lines that wait for their moment; one more, and they are written without it."""
@@ -52,6 +52,18 @@ MOST_LIMITED = 256
 UNWRITABLE = (OSError, RuntimeError, ValueError, AttributeError)
 
 
+class LogStream(Protocol):
+    """What lines are written to."""
+
+    def write(self, text: str, /) -> int:
+        """Write them; `OSError`, `RuntimeError` or `ValueError` if it cannot."""
+        ...
+
+    def flush(self) -> None:
+        """See to it that they are out."""
+        ...
+
+
 class LineHandler(logging.StreamHandler["WaitingLines"]):
     """Writes each line at once; one that fails never takes the program along.
 
@@ -59,7 +71,7 @@ class LineHandler(logging.StreamHandler["WaitingLines"]):
         stream: where to.
     """
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: LogStream) -> None:
         super().__init__(WaitingLines())
         self._target = stream
         # Why a second lock: who logs needs the handler's own, which so is never held
@@ -168,7 +180,7 @@ class PacedHandler(LineHandler):
     """
 
     def __init__(
-        self, stream: TextIO, pace: float, *, end_within: float = END_WITHIN
+        self, stream: LogStream, pace: float, *, end_within: float = END_WITHIN
     ) -> None:
         super().__init__(stream)
         self._pace = pace
@@ -356,7 +368,7 @@ def is_important(record: logging.LogRecord) -> bool:
     return (record.levelno or logging.NOTSET) >= logging.WARNING
 
 
-def put(target: TextIO, text: str) -> None:
+def put(target: LogStream, text: str) -> None:
     """Write a text to a stream and flush it.
 
     Raises:

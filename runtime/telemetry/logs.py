@@ -19,18 +19,19 @@ test: whatever a field holds, an event stays one line; and no secret is in it.
 from __future__ import annotations
 
 import logging
+import os
 import re
 import sys
 import traceback
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
-from typing import Literal, TextIO
+from typing import Literal
 
 import msgspec
 
 from runtime.errors import KernelError
-from runtime.telemetry.log_writer import LIMIT, LineHandler, PacedHandler
+from runtime.telemetry.log_writer import LIMIT, LineHandler, LogStream, PacedHandler
 from runtime.telemetry.redaction import Redactor
 
 Value = str | int | float | bool | None
@@ -43,6 +44,11 @@ FIELDS = "callboard_fields"
 LONGEST_TEXT = 8_192
 """Characters of an event, an error and a traceback."""
 
+# Chosen: who looks for a fault reads a few of a kind; a fault that comes with each
+# message fills no disk.
+MOST_ALIKE = 300
+"""Lines of one event in a minute, from warnings on; further ones are counted."""
+
 PLAIN = re.compile(r"[A-Za-z0-9_.:/@%+,*-]+")
 """Texts that need no quotes; must match as a whole."""
 
@@ -52,6 +58,10 @@ LEVELS = {
     "warning": logging.WARNING,
     "error": logging.ERROR,
 }
+
+
+PRIORITIES = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3}
+"""By level, what syslog and journald call it by."""
 
 
 class Quoted(str):
@@ -68,7 +78,8 @@ class EventLog:
 
     Args:
         name: the part, as in `session`; lines show it as `callboard.session`.
-        per_minute: most lines of one event and level in a minute; 0: no bound.
+        per_minute: most lines of one event and level in a minute; 0: `MOST_ALIKE` of a
+            warning or an error, and no bound of others.
     """
 
     __slots__ = ("_logger", "_per_minute")
@@ -121,8 +132,9 @@ class EventLog:
         trace = None if error is None else (type(error), error, error.__traceback__)
         record = logging.LogRecord(logger.name, level, "", 0, "%s", (event,), trace)
         setattr(record, FIELDS, fields)
-        if self._per_minute:
-            setattr(record, LIMIT, self._per_minute)
+        most = self._per_minute or (MOST_ALIKE if level >= logging.WARNING else 0)
+        if most:
+            setattr(record, LIMIT, most)
         logger.handle(record)
 
 
@@ -135,6 +147,8 @@ class LineFormatter(logging.Formatter):
         has_words: whether what people say may stand in it. If not, `Quoted` fields are
             left out; and of errors but the kernel's and the system's their texts, which
             may hold anything, so that class and place must do.
+        is_for_journal: whether a line begins with its importance, as `<6>`, which
+            journald takes off it again. Source: sd-daemon(3).
     """
 
     def __init__(
@@ -143,9 +157,11 @@ class LineFormatter(logging.Formatter):
         redactor: Redactor,
         *,
         has_words: bool = True,
+        is_for_journal: bool = False,
     ) -> None:
         super().__init__()
         self._redactor = redactor
+        self._is_for_journal = is_for_journal
         self._has_words = has_words
         self._write = json_line if shape == "json" else text_line
 
@@ -169,7 +185,10 @@ class LineFormatter(logging.Formatter):
             said, trace = self._of_error(error)
             fields["error"] = clean(said, LONGEST_TEXT)
             fields["traceback"] = clean(trace, LONGEST_TEXT)
-        return self._redactor.clean(self._write(fields))
+        line = self._redactor.clean(self._write(fields))
+        if self._is_for_journal:
+            return f"<{PRIORITIES.get(record.levelno, PRIORITIES[logging.INFO])}>{line}"
+        return line
 
     def _of_error(self, error: BaseException) -> tuple[str, str]:
         """Tell what an error is, and where it was raised."""
@@ -186,17 +205,30 @@ class Writing:
     Args:
         handler: writes the lines.
         redactor: what takes secrets out.
+        is_for_journal: as of `LineFormatter`.
     """
 
-    def __init__(self, handler: logging.Handler, redactor: Redactor) -> None:
+    def __init__(
+        self,
+        handler: logging.Handler,
+        redactor: Redactor,
+        *,
+        is_for_journal: bool = False,
+    ) -> None:
         self._handler = handler
         self._redactor = redactor
+        self._is_for_journal = is_for_journal
 
     def change(
         self, level: str, shape: Literal["text", "json"], *, has_words: bool
     ) -> None:
         """Write so from the next line on; as in `writing`."""
-        formatter = LineFormatter(shape, self._redactor, has_words=has_words)
+        formatter = LineFormatter(
+            shape,
+            self._redactor,
+            has_words=has_words,
+            is_for_journal=self._is_for_journal,
+        )
         self._handler.setFormatter(formatter)
         logging.getLogger(ROOT).setLevel(LEVELS[level])
 
@@ -207,7 +239,7 @@ def writing(
     level: str = "info",
     shape: Literal["text", "json"] = "text",
     redactor: Redactor | None = None,
-    stream: TextIO | None = None,
+    stream: LogStream | None = None,
     pace: float | None = None,
     has_words: bool = True,
 ) -> Generator[Writing]:
@@ -226,9 +258,13 @@ def writing(
     Yields:
         What changes some of this meanwhile.
     """
-    target = sys.stderr if stream is None else stream
+    target: LogStream = sys.stderr if stream is None else stream
     handler = LineHandler(target) if pace is None else PacedHandler(target, pace)
-    own = Writing(handler, redactor or Redactor())
+    own = Writing(
+        handler,
+        redactor or Redactor(),
+        is_for_journal=stream is None and is_journal(os.environ.get(JOURNAL, "")),
+    )
     root, ours = logging.getLogger(), logging.getLogger(ROOT)
     before = (root.level, ours.level)
     root.addHandler(handler)
@@ -242,6 +278,19 @@ def writing(
         root.removeHandler(handler)
         root.setLevel(before[0])
         ours.setLevel(before[1])
+
+
+JOURNAL = "JOURNAL_STREAM"
+"""Names the stream to the journal, as `device:inode`. Source: systemd.exec(5)."""
+
+
+def is_journal(named: str) -> bool:
+    """Tell whether standard error is the stream to the journal, by its name."""
+    try:
+        seen = os.fstat(sys.stderr.fileno())
+    except (OSError, ValueError, AttributeError):
+        return False
+    return named == f"{seen.st_dev}:{seen.st_ino}"
 
 
 @contextmanager

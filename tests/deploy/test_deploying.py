@@ -57,6 +57,16 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     assert float(level[1]) < MOST_EXPOSED
 
 
+def test_systemd_takes_the_backup_and_its_timer(tmp_path: Path) -> None:
+    analyze = program("systemd-analyze")
+    for name in ("callboard-backup.service", "callboard-backup.timer"):
+        text = UNIT.with_name(name).read_text(encoding="utf-8")
+        run = re.sub(r"ExecStart=\S+", "ExecStart=/bin/true", text)
+        (tmp_path / name).write_text(run, encoding="utf-8")
+    units = [str(each) for each in tmp_path.iterdir()]
+    assert "callboard-backup" not in said(analyze, "verify", "--man=no", *units)
+
+
 def test_the_unit_gives_time_for_what_is_under_way() -> None:
     text = UNIT.read_text(encoding="utf-8")
     stop = re.search(r"^TimeoutStopSec=(\d+)s$", text, re.MULTILINE)

@@ -188,9 +188,10 @@ def said_of(why: str) -> str:
 
 
 def without_first_line(said: str) -> str:
-    """Leave out that a new database was made."""
+    """Leave out that a new database was made, and the start and end of a server."""
     lines = said.splitlines(keepends=True)
-    return "".join(x for x in lines if "a new database was made" not in x)
+    usual = ("a new database was made", "callboard.serve")
+    return "".join(x for x in lines if not any(each in x for each in usual))
 
 
 COMMANDS = ["serve", "chat", "--help", "config check", "config schema"]

@@ -107,6 +107,8 @@ def subcommands(text: str) -> set[tuple[str, ...]]:
     code = FENCE.findall(text) + CODE.findall(FENCE.sub("", text))
     found: set[tuple[str, ...]] = set()
     for piece in code:
-        for words in re.findall(r"\bcallboard((?: [a-z]+\b(?![./=]))+)", piece):
+        for words in re.findall(
+            r"\bcallboard((?: [a-z]+(?:-[a-z]+)*\b(?![./=]))+)", piece
+        ):
             found.add(tuple(str(words).split()))
     return found

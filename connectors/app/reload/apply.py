@@ -239,8 +239,7 @@ class TakingOver:
     ) -> None:
         if self._writing is not None and "log" in steps:
             log = target.log
-            has_words = target.audit.texts
-            self._writing.change(log.level, log.format, has_words=has_words)
+            self._writing.change(log.level, log.format, has_words=log.texts)
         if made.catalogue is not None:
             await self._replace_catalogue(target, made.catalogue)
         self._app.bench.use(made.kit)

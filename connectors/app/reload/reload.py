@@ -259,13 +259,12 @@ class Reloading:
             rows = (f"{name}: {why}" for name, why in plan.waiting.items())
             self._tell_owners("\n".join((WAITING, *rows)))
         self._waiting = plan.waiting
-        if applied or plan.waiting:
-            say = LOG.warning if plan.waiting else LOG.info
-            say(
-                "settings read again",
-                applied=", ".join(applied) or "nothing",
-                waiting_for_a_restart=", ".join(plan.waiting) or "nothing",
-            )
+        say = LOG.warning if plan.waiting else LOG.info
+        say(
+            "settings read again",
+            applied=", ".join(applied) or "nothing",
+            waiting_for_a_restart=", ".join(plan.waiting) or "nothing",
+        )
         if applied:
             self._tell(
                 "settings.applied",

@@ -65,7 +65,7 @@ TABLE: dict[str, SettingRule] = {
     "agent_defaults": live("agents"),  # what agents inherit is in `agents` already
     "agents": live("services", "agents"),  # and see `further`
     "approvals": live("services"),
-    "audit": live("services", "log"),
+    "audit": live("services"),
     "budgets": live("catalogue"),
     "buffering": live("services", "agents"),
     "busy_policies": live("services", "agents"),
@@ -82,6 +82,8 @@ TABLE: dict[str, SettingRule] = {
     "ledger": live("catalogue"),
     "limits": live("services", "agents"),
     "log": live("log"),
+    "log.file": cold("it is opened once, before all else"),
+    "log.max_file_bytes": cold("the file is opened once, before all else"),
     "log.pace": cold("what holds lines back is opened once, before all else"),
     "mcpServers": live("catalogue", "sources", "agents"),
     "mcp_servers_file": live("catalogue", "sources", "agents"),

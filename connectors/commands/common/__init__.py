@@ -11,4 +11,5 @@ __all__ = [
     "output",
     "running",
     "staff",
+    "whole_backup",
 ]

@@ -6,7 +6,7 @@ The only module beside `connectors/app` that knows which engine keeps the rows.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial, wraps
 from pathlib import Path
@@ -29,9 +29,10 @@ from connectors.settings.load import load_app, overrides
 from runtime.config.loader import LoadOptions, Settings, load
 from runtime.config.tree import Node
 from runtime.errors import SequenceConflictError, StoreUnavailableError
+from runtime.sqlite import rewriting
 from runtime.sqlite.database import SqliteDatabase
 from runtime.store.database import Database
-from runtime.store.rows import Commit
+from runtime.store.rows import AnyRow, Commit
 
 _db_option = click.option(
     "--db",
@@ -116,6 +117,16 @@ def database_options(command: Callable[..., object]) -> Callable[..., object]:
         return command(choice=DatabaseChoice(config, db), **given)
 
     return config_option(_db_option(with_choice))
+
+
+def every_row(path: Path) -> Iterator[AnyRow]:
+    """Give every row of a database as of one moment."""
+    return rewriting.every_row(path)
+
+
+def rewrite(path: Path, decide: rewriting.Decide) -> int:
+    """Change or remove rows of a claimed database; see `runtime.sqlite.rewriting`."""
+    return rewriting.rewrite(path, decide)
 
 
 def database_at(path: Path) -> Database:

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 import sys
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Generator,
+    Iterable,
+    Iterator,
+    Sequence,
+)
+from contextlib import contextmanager
 from typing import TypeVar
 
 import click
@@ -113,3 +121,39 @@ def _width(character: str) -> int:
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+@contextmanager
+def progress(total: int, label: str) -> Generator[Callable[[int], object]]:
+    """Show how far long work is, on standard error, if that is a terminal.
+
+    Args:
+        total: how much is to be done, in whatever it is counted.
+        label: what is done.
+
+    Yields:
+        What is told how much more is done.
+    """
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield _nothing
+        return
+    with click.progressbar(
+        length=max(total, 1), label=label, file=sys.stderr, show_pos=False
+    ) as bar:
+        yield bar.update
+
+
+def _nothing(_done: int) -> None:
+    """Show nothing."""
+
+
+Counted = TypeVar("Counted")
+
+
+def counting(
+    rows: Iterable[Counted], advance: Callable[[int], object]
+) -> Iterator[Counted]:
+    """Give rows on, telling of each that it is done."""
+    for row in rows:
+        yield row
+        advance(1)

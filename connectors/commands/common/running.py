@@ -9,7 +9,7 @@ import gc
 import os
 import signal
 from collections.abc import Awaitable, Callable, Generator, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TypeVar, TypeVarTuple
@@ -23,6 +23,7 @@ from connectors.config.app import AppConfig
 from connectors.settings.load import load_app
 from runtime.config.loader import Settings
 from runtime.signals import stop_signals, wait_for_stop_signal
+from runtime.telemetry.log_file import log_file
 from runtime.telemetry.logs import writing
 from runtime.telemetry.redaction import Redactor
 
@@ -66,6 +67,7 @@ def loaded(
 
     Raises:
         runtime.errors.SettingsError: they are wrong.
+        OSError: the file of the log cannot be written.
     """
     found = find_settings(config, Path.cwd(), may_fall_back=may_fall_back)
     if found.note:
@@ -76,13 +78,19 @@ def loaded(
         tell_problems(warning, "warning: ")
     redactor = redacting(settings)
     log = settings.value.log
-    with writing(
-        level=log_level or log.level,
-        shape=log.format,
-        redactor=redactor,
-        pace=log.pace,
-        has_words=settings.value.audit.texts,
-    ) as lines:
+    with (
+        (
+            log_file(Path(log.file), log.max_file_bytes) if log.file else nullcontext()
+        ) as file,
+        writing(
+            level=log_level or log.level,
+            shape=log.format,
+            redactor=redactor,
+            stream=file,
+            pace=log.pace,
+            has_words=log.texts,
+        ) as lines,
+    ):
         yield SettingsSource(settings, load, redactor, None if log_level else lines)
 
 

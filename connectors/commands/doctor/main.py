@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import re
 import shutil
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -183,7 +184,11 @@ async def check_sandbox(app: AppConfig, files: Iterable[Path]) -> list[Finding]:
         none = Finding(state, "sandbox", f"none ({needed})", str(error))
         return [none, *await check_programs(app, None)]
     programs = await check_programs(app, sandbox)
-    return [*in_force(sandbox.standing, needed), *programs]
+    held = in_force(sandbox.standing, needed)
+    if not users and sandbox.standing.kind != "none":
+        # Nothing is to be done about what nobody needs.
+        held = (each for each in held if each.state == "ok")
+    return [*held, *programs]
 
 
 def in_force(standing: Standing, needed: str) -> Iterator[Finding]:
@@ -233,6 +238,7 @@ FAILED = 1
 @click.command()
 @config_option
 @json_option
+@click.option("--all", "is_whole", is_flag=True, help="Show each thing that is fine.")
 @click.option("--offline", is_flag=True, help="Ask nobody over the network.")
 @click.option(
     "--timeout",
@@ -242,22 +248,32 @@ FAILED = 1
     help="Seconds for each of those who are asked, all at the same time.",
 )
 def command(
-    config: Path | None, *, as_json: bool, offline: bool, timeout: float
+    config: Path | None, *, as_json: bool, is_whole: bool, offline: bool, timeout: float
 ) -> int:
     """Check settings, machine, models, connectors, tool servers, hooks and webhooks.
 
     Changes nothing, sends nobody a message, and asks no model; tool servers are started
-    once, unless --offline. Exit code 1 if something is wrong that would keep the agents
-    from working.
+    once, unless --offline. What is fine is counted in the last line; --all shows it.
+    Exit code 1 if something is wrong that would keep the agents from working.
     """
     found: list[Finding] = []
     for finding in findings(config, None if offline else timeout):
         found.append(finding)
-        if not as_json:
+        if not as_json and (is_whole or finding.state != "ok"):
             say(told(finding))
     if as_json:
         say_json(found)
+    elif not is_whole:
+        say(folded(found))
     return FAILED if any(each.state == "wrong" for each in found) else 0
+
+
+def folded(found: Iterable[Finding]) -> str:
+    """Count what is fine by what it is about: `ok  settings, connector (3)`."""
+    counts = Counter(each.about for each in found if each.state == "ok")
+    parts = [f"{about} ({n})" if n > 1 else about for about, n in counts.items()]
+    fine = ", ".join(parts) or "nothing"
+    return f"{'ok':<8} {fine}: callboard doctor --all shows each"
 
 
 def findings(config: Path | None, seconds: float | None) -> Iterator[Finding]:

@@ -128,10 +128,11 @@ class HttpModel:
                 if not assembly.is_whole:
                     text = provider.quote(str(error)) or f": {type(error).__name__}"
                     kind = kind_of(error, exchange)
-                    raise provider.busy(f"connection failed{text}", kind) from error
+                    text = f"connection failed{text}"
+                    raise provider.busy(text, kind, plain=text) from error
         if pause.cancelled_caught and not assembly.is_whole:
             late = self._late(exchange, is_total=pause.deadline >= ends_at)
-            raise provider.busy(late, "timeout")
+            raise provider.busy(late, "timeout", plain=late)
         return assembly.finish(exchange.request_id)
 
     async def aclose(self) -> None:

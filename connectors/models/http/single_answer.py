@@ -53,10 +53,11 @@ async def answer(
             await response.aclose()
     except httpx.TimeoutException as error:
         late = f"not done after {asking.timeout:g} s"
-        raise provider.busy(late, "timeout") from error
+        raise provider.busy(late, "timeout", plain=late) from error
     except httpx.HTTPError as error:
         text = provider.quote(str(error)) or f": {type(error).__name__}"
-        raise provider.busy(f"connection failed{text}", "network") from error
+        text = f"connection failed{text}"
+        raise provider.busy(text, "network", plain=text) from error
     if not response.is_success:
         wait = read_headers(response.headers, asking.wall_clock())
         said = body[:MOST_OF_ERROR]

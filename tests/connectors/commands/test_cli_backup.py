@@ -151,3 +151,73 @@ def test_another_programs_database_is_refused_before_anything_is_asked(
     told = capsys.readouterr().err
     assert "is a database of another program; nothing in it was touched" in told
     assert "Replace" not in told
+
+
+COMPANY = """
+[store]
+path = "{folder}/callboard.db"
+[workspace]
+path = "{folder}/work"
+[agents.anna]
+model = "m"
+persona = "{folder}/anna"
+[models.m]
+kind = "scripted"
+script = "{folder}/script.toml"
+[connectors.http]
+kind = "http"
+"""
+
+
+@pytest.fixture
+def company(path: Path) -> Path:
+    folder = path.parent
+    for place in ("work/anna", "anna", "callboard.files"):
+        (folder / place).mkdir(parents=True)
+    (folder / "work" / "anna" / "plan.md").write_text("the plan")
+    (folder / "anna" / "AGENTS.md").write_text("You are Anna.")
+    (folder / "callboard.db.receipts.key").write_bytes(b"k" * 32)
+    config = folder / "callboard.toml"
+    (folder / "script.toml").write_text('[[rule]]\npattern = "x"\nreply = "y"\n')
+    config.write_text(COMPANY.format(folder=folder), encoding="utf-8")
+    return config
+
+
+def test_all_of_a_company_is_one_archive_and_is_put_back(
+    company: Path, path: Path, capsys: Output
+) -> None:
+    here, config = company.parent, ("--config", str(company))
+    archive = here / "all.tar.gz"
+    assert run(["backup", "--all", str(archive), *config]) == 0
+    said = capsys.readouterr().out
+    assert "read again and found whole" in said
+    assert "receipts.key" in said
+    plan = here / "work" / "anna" / "plan.md"
+    plan.write_text("spoilt")
+    (here / "callboard.db.receipts.key").unlink()
+    commit_to(path, Commit(at=NOW, settles=(Settle(WAITING, "dropped"),)))
+    assert run(["restore", str(archive), "--yes", *config]) == 0
+    assert plan.read_text() == "the plan"
+    assert (here / "callboard.db.receipts.key").read_bytes() == b"k" * 32
+    assert state(path, WAITING) == "accepted"
+    (kept,) = here.glob("work.before-*")
+    assert (kept / "anna" / "plan.md").read_text() == "spoilt"
+    assert not [*here.glob(".*")]
+    archive.write_bytes(archive.read_bytes()[:-100])
+    assert run(["restore", str(archive), "--yes", *config]) == 1
+    assert plan.read_text() == "the plan"
+
+
+def test_only_the_newest_copies_are_kept(company: Path, capsys: Output) -> None:
+    folder = company.parent / "backups"
+    folder.mkdir()
+    for day in range(1, 5):
+        (folder / f"callboard-2026010{day}T030000Z.tar.gz").touch()
+    (folder / "callboard-mine.tar.gz").touch()
+    given = ("--all", "--keep", "2", str(folder), "--config", str(company))
+    assert run(["backup", *given]) == 0
+    left = sorted(each.name for each in folder.iterdir())
+    assert left[0] == "callboard-20260104T030000Z.tar.gz"
+    assert left[-1] == "callboard-mine.tar.gz"
+    assert len(left) == 3
+    assert capsys.readouterr().err.count(": removed\n") == 3

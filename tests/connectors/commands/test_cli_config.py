@@ -68,6 +68,21 @@ def test_each_mistake_is_one_line_with_its_place_and_a_hint(
     assert len(lines) == 4
 
 
+def test_programs_are_told_of_each_mistake(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "my.toml"
+    path.write_text("[limits]\nmax_hop = 3\n", encoding="utf-8")
+    assert run(["config", "check", "--json", "--config", str(path)]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["ok"], found["file"]) == (False, str(path))
+    (problem,) = found["problems"]
+    assert problem["kind"] == "wrong"
+    assert problem["text"] == f"{path}:2:1: unknown key 'max_hop' in limits"
+    assert run(["config", "check", "--json", "--config", OFFLINE]) == 0
+    assert json.loads(capsys.readouterr().out)["problems"] == []
+
+
 def test_a_mistake_in_a_script_is_found_before_the_start(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -25,7 +25,7 @@ def settings(folder: Path, more: str = "", path: str = "state/callboard.db") -> 
 def doctor(
     capsys: pytest.CaptureFixture[str], *arguments: str
 ) -> tuple[int, list[str]]:
-    code = run(["doctor", *arguments])
+    code = run(["doctor", "--all", *arguments])
     return code, capsys.readouterr().out.splitlines()
 
 
@@ -37,6 +37,19 @@ def test_all_is_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert any(line.startswith("ok       settings") for line in lines)
     assert any(line.split()[1] == "sandbox" for line in lines)
     assert not (tmp_path / "state").exists()
+
+
+def test_what_is_fine_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = '[sandbox]\nmode = "none"'
+    code = run(["doctor", "--config", settings(tmp_path, more)])
+    *above, last = capsys.readouterr().out.splitlines()
+    assert code == 0
+    assert last.startswith("ok       settings, ")
+    assert last.endswith(": callboard doctor --all shows each")
+    assert any("none, as set" in line for line in above)
+    assert not [line for line in above if line.startswith("ok")]
 
 
 def test_wrong_settings_are_said_with_what_to_do(

@@ -1,0 +1,144 @@
+"""`callboard logs`: lines of the log, by agent, connector, message or level."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import click
+import msgspec
+
+from connectors.admin.display import make_safe
+from connectors.commands import config_option
+from connectors.commands.common.database import load_settings
+from connectors.commands.common.output import FAILED, complain, say, say_json
+from runtime.telemetry.log_file import Follower, LogFields, fields_of, read_lines
+from runtime.telemetry.logs import LEVELS
+
+LOOK_EVERY = 0.5
+"""Seconds between two looks for new lines."""
+
+STANDARD_INPUT = "-"
+
+ELSEWHERE = """\
+the log goes to standard error, where whatever started `callboard serve` keeps it:
+  systemd     journalctl -u callboard -o cat | callboard logs -
+  a container docker logs NAME 2>&1 | callboard logs -
+or set [log] file = "var/callboard.log" and restart, and `callboard logs` reads that"""
+
+
+class LineFilter(msgspec.Struct, frozen=True):
+    """Which lines are wanted; empty: all."""
+
+    agent: str = ""
+    connector: str = ""
+    correlation_id: str = ""
+    level: str = ""
+    """The least important."""
+
+    def wants(self, fields: LogFields | None) -> bool:
+        """Tell whether a line is wanted; one that is none of ours has no fields."""
+        if fields is None:
+            return self == LineFilter()
+        least = LEVELS.get(self.level, 0)
+        of_connector = fields.get("connector", fields.get("channel"))
+        return (
+            self.agent in {"", fields.get("agent")}
+            and self.connector in {"", of_connector}
+            and self.correlation_id in {"", fields.get("correlation_id")}
+            and LEVELS.get(str(fields.get("level", "")).lower(), 0) >= least
+        )
+
+
+@click.command(name="logs")
+@config_option
+@click.argument("file", default="", metavar="[FILE]")
+@click.option("--follow", "-f", is_flag=True, help="Go on with lines that come.")
+@click.option(
+    "--lines",
+    "-n",
+    type=click.IntRange(0, 1_000_000),
+    default=200,
+    show_default=True,
+    help="Most lines of those that are there already.",
+)
+@click.option("--agent", default="", help="Only lines about this agent.")
+@click.option("--connector", default="", help="Only lines about this connector.")
+@click.option("--id", "correlation_id", default="", help="Only this correlation id.")
+@click.option(
+    "--level",
+    type=click.Choice(["", *LEVELS]),
+    default="",
+    metavar="LEVEL",
+    help="The least important: debug, info, warning or error.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One object a line.")
+def command(
+    config: Path | None,
+    file: str,
+    *,
+    lines: int,
+    follow: bool,
+    as_json: bool,
+    **only: str,
+) -> int:
+    """Show lines of the log, the newest last.
+
+    Reads FILE, or standard input if that is `-`, or the file of [log] in the settings.
+    Exit code 1 if no line fits.
+    """
+    wanted = LineFilter(**only)
+    if file == STANDARD_INPUT:
+        given = (line.rstrip("\n") for line in sys.stdin)
+        # What follows a log that comes in is not to wait for its end.
+        kept = fitting(given, wanted) if follow else last(given, wanted, lines)
+        return 0 if show(kept, as_json=as_json) else FAILED
+    path = Path(file) if file else path_of(config)
+    pause = threading.Event()
+    with Follower(path) as follower:
+        count = show(last(read_lines(path), wanted, lines), as_json=as_json)
+        with suppress(KeyboardInterrupt):
+            while follow:
+                show(fitting(follower.read(), wanted), as_json=as_json)
+                pause.wait(LOOK_EVERY)
+    if not count and not follow:
+        complain(f"no line of {path} fits")
+    return 0 if count or follow else FAILED
+
+
+def path_of(config: Path | None) -> Path:
+    """Find the file of the log in the settings.
+
+    Raises:
+        click.ClickException: the log is in no file.
+    """
+    file = load_settings(config).value.log.file
+    if not file:
+        raise click.ClickException(ELSEWHERE)
+    return Path(file)
+
+
+def fitting(given: Iterable[str], wanted: LineFilter) -> Iterator[str]:
+    """Give the lines that are wanted."""
+    return (line for line in given if line and wanted.wants(fields_of(line)))
+
+
+def last(given: Iterable[str], wanted: LineFilter, most: int) -> Iterable[str]:
+    """Give so many of the last lines that are wanted."""
+    return deque(fitting(given, wanted), most)
+
+
+def show(given: Iterable[str], *, as_json: bool) -> int:
+    """Write lines; count them."""
+    count = 0
+    for line in given:
+        count += 1
+        if as_json:
+            say_json(fields_of(line) or {"event": line}, is_line=True)
+        else:
+            say(make_safe(line))
+    return count

@@ -1,0 +1,65 @@
+"""Proves that nothing a forgotten person said is left in any file of a company."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import httpx
+
+from tests.processes.running import PATIENCE, run, served
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CANARY, OTHER = "canary4711", "sparrow0815"
+
+
+def say(url: str, user: str, word: str) -> None:
+    messages = [{"role": "user", "content": f"hello {word}"}]
+    body = {"model": "anna", "messages": messages, "user": user}
+    answer = httpx.post(f"{url}/v1/chat/completions", json=body, timeout=PATIENCE)
+    assert answer.status_code == 200
+
+
+def held(folder: Path, word: str) -> list[str]:
+    found = [each for each in folder.iterdir() if each.is_file()]
+    return [each.name for each in found if word.encode() in each.read_bytes()]
+
+
+async def test_a_person_is_forgotten_and_nobody_else(tmp_path: Path) -> None:
+    whom = ("forget-person", "http/sam-the-customer", "--yes")
+    with served(tmp_path) as server:
+        for user, word in (("sam-the-customer", CANARY), ("eve", OTHER)):
+            say(server.url, user, word)
+        refused = run(*whom, folder=tmp_path)
+        assert refused.code == 1
+        assert "--at-next-start" in refused.err
+        await server.end()
+    assert held(tmp_path, CANARY)
+    assert_erased(tmp_path, *whom)
+    assert held(tmp_path, CANARY) == []
+    assert held(tmp_path, OTHER)
+    with served(tmp_path) as server:
+        say(server.url, "sam-the-customer", CANARY)
+        ordered = run(*whom, "--at-next-start", folder=tmp_path)
+        assert ordered.code == 0, ordered.said
+        await server.end()
+    with served(tmp_path) as server:
+        say(server.url, "eve", OTHER)
+        assert "a person is forgotten, as ordered" in server.log
+        await server.end()
+    assert held(tmp_path, CANARY) == []
+    again = run(*whom, folder=tmp_path)
+    assert "Nothing is kept of http/sam-the-customer." in again.out
+    assert run("records", "check", folder=tmp_path).code == 0
+
+
+def assert_erased(folder: Path, *whom: str) -> None:
+    exported = folder / "export"
+    shown = run(*whom, "--export", "export", "--json", folder=folder)
+    assert shown.code == 0, shown.said
+    kept = [json.loads(line) for line in exported.read_text().splitlines()]
+    assert {"inbox", "journal", "record"} <= {each["table"] for each in kept}
+    assert exported.stat().st_mode & 0o077 == 0
+    exported.unlink()
