@@ -82,6 +82,13 @@ class ApprovalBoard:
                 self._open[approval_id] = OpenQuestion(posted, each.session, question)
                 return
 
+    def asked_by(self, question: str) -> str:
+        """Give the id of the approval that a delivery asks for; empty: it asks none."""
+        for approval_id, each in self._open.items():
+            if each.question == question:
+                return approval_id
+        return ""
+
     def has(self, approval: OpenApproval) -> bool:
         """Whether nobody has decided about a call."""
         known = self._open.get(approval.id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -48,7 +48,12 @@ class StoryPage(msgspec.Struct, frozen=True):
     """Where the next page begins; 0: there is none."""
 
 
-def read_conversations(
+def everything(_conversation: Conversation) -> bool:
+    """Want every conversation."""
+    return True
+
+
+def read_conversations(  # noqa: PLR0913  each filter has a name
     rows: Inspection,
     limit: int,
     complain: Complain,
@@ -56,6 +61,7 @@ def read_conversations(
     past: Mark = FIRST,
     agent: str = "",
     connector: str = "",
+    fits: Callable[[Conversation], bool] = everything,
 ) -> ConversationPage:
     """List conversations, the one with the newest message first.
 
@@ -66,6 +72,7 @@ def read_conversations(
         past: where the page begins.
         agent: only this one's; empty: all.
         connector: only those there; empty: all.
+        fits: says which of these are wanted.
     """
     found: list[Conversation] = []
     mark = past
@@ -76,8 +83,9 @@ def read_conversations(
         body = read_record(row, ConversationRecord, complain)
         if body is None or agent not in {"", body.agent}:
             continue
-        if connector in {"", body.connector}:
-            found.append(Conversation(row.id, body))
+        conversation = Conversation(row.id, body)
+        if connector in {"", body.connector} and fits(conversation):
+            found.append(conversation)
     return ConversationPage(found, None)
 
 

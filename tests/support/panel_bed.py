@@ -64,7 +64,9 @@ hard_usd = 100.0
 """
 
 CHAT = "/chat/with/anna"
-FORM = re.compile(r'<form[^>]*action="(?P<action>[^"]*)".*?</form>', re.DOTALL)
+FORM = re.compile(
+    r'<form[^>]*method="post" action="(?P<action>[^"]*)".*?</form>', re.DOTALL
+)
 FIELD = re.compile(r'<input[^>]*name="([^"]*)" value="([^"]*)"')
 
 

@@ -14,6 +14,7 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+import msgspec
 from starlette.responses import Response
 
 from connectors.web.errors import ApiError, log_refusal
@@ -186,13 +187,17 @@ async def gone(receive: Receive) -> None:
 
 
 async def watched(visit: PageVisit, stream: EventStream) -> None:
-    """Wait until the session has ended, and send that.
+    """Wait until the session has ended, and send that; meanwhile what waits for people.
 
     Comments in between keep proxies from closing the stream.
     """
     front: PageContext = visit.front
+    told = front.badges()
     while True:
         await asyncio.sleep(front.settings.heartbeat)
+        if (badges := front.badges()) != told:
+            told = badges
+            await stream.tell("badges", msgspec.json.encode(dict(told)).decode())
         if await visit.ask(front.logins.find, visit.cookie) is None:
             await stream.tell("gone", "")
             return

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
-    " connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    " media-src 'self'; connect-src 'self'; form-action 'self';"
+    " frame-ancestors 'none'; base-uri 'none'"
 )
 
 FILE_POLICY = "default-src 'none'; sandbox"
@@ -74,11 +75,34 @@ def cookie(config: PageConfig, value: str, seconds: int) -> str:
 
 def cookie_value(config: PageConfig, header: str) -> str:
     """Find our cookie in a `Cookie` header; empty: it is not there."""
+    return cookie_named(cookie_name(config), header)
+
+
+def cookie_named(wanted: str, header: str) -> str:
+    """Find a cookie in a `Cookie` header; empty: it is not there, or too long."""
     for part in header.split(";"):
         name, _, value = part.strip().partition("=")
-        if name == cookie_name(config) and len(value) <= MOST_COOKIE:
+        if name == wanted and len(value) <= MOST_COOKIE:
             return value
     return ""
+
+
+LOOK_FOR = 31_536_000
+"""Seconds for which a browser keeps what the page is to look like: a year."""
+
+
+def look_cookie(config: PageConfig, value: str) -> str:
+    """Write the header that sets what the page is to look like; no secret."""
+    secure = "; Secure" if is_secure(config) else ""
+    return (
+        f"callboard-look-{config.port}={value}; Path=/; Max-Age={LOOK_FOR};"
+        f" HttpOnly; SameSite=Strict{secure}"
+    )
+
+
+def look_value(config: PageConfig, header: str) -> str:
+    """Find that in a `Cookie` header; empty: it is not there."""
+    return cookie_named(f"callboard-look-{config.port}", header)
 
 
 def is_our_host(config: PageConfig, host: str) -> bool:

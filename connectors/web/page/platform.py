@@ -76,8 +76,11 @@ class PageConfig(ConnectorConfig, frozen=True, tag="page"):
     max_body_bytes: Count = 1_048_576
     """Longest form, in bytes."""
 
+    max_file_bytes: Count = 10_485_760
+    """Largest file that a person can send, in bytes."""
+
     body_timeout: Seconds = 15.0
-    """Seconds a browser may take to send a form."""
+    """Seconds a browser may take to send a form or a file."""
 
     max_connections: Count = 256
     """Connections held at once; further ones are told to try again."""

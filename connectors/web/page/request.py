@@ -2,8 +2,7 @@
 
 Runs on the edge's loop. Handlers get a `PageVisit`, and ask the kernel's side by its
 `ask`. Jinja2 renders the templates and escapes all values; it is imported when the
-first page is rendered, to save memory and start time. The filters that write times and
-numbers are pure functions.
+first page is rendered, to save memory and start time.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import hmac
 import importlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from functools import cached_property
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, TypeVarTuple, cast
@@ -27,8 +26,16 @@ from starlette.routing import Route
 from actors.schedule.recurrence import repeat_shown
 from actors.transport import RefusedAttempt
 from connectors.web.errors import ApiError, log_refusal
-from connectors.web.page.guard import cookie_value, is_our_page
+from connectors.web.page.guard import cookie_value, is_our_page, look_value
 from connectors.web.page.login_rows import BrowserSession, csrf_of
+from connectors.web.page.words import (
+    Look,
+    Words,
+    iso,
+    read_words,
+    tone,
+    wanted,
+)
 from connectors.web.request import RequestContext, client_host, read_body
 
 if TYPE_CHECKING:
@@ -36,49 +43,6 @@ if TYPE_CHECKING:
     from connectors.web.page.metrics import PageMetrics
     from connectors.web.page.platform import PageConfig
     from connectors.web.server import HttpSettings
-
-
-UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
-
-
-def when(at: float) -> str:
-    """Write a time (Unix seconds) as UTC; 0: never."""
-    if at <= 0:
-        return "never"
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def iso(at: float) -> str:
-    """Write a time (Unix seconds) in ISO format; scripts show it in local time."""
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
-
-
-def lasting(seconds: float) -> str:
-    """Write a duration in its two largest units."""
-    left = max(0, int(seconds))
-    said: list[str] = []
-    for size, unit in UNITS:
-        if left >= size and len(said) < 2:
-            said.append(f"{left // size} {unit}")
-            left %= size
-    if not said:
-        return f"{left} s"
-    return " ".join(said)
-
-
-def number(value: float) -> str:
-    """Write a number with commas between thousands."""
-    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
-
-
-FILTERS: dict[str, Callable[..., object]] = {
-    "when": when,
-    "iso": iso,
-    "lasting": lasting,
-    "number": number,
-    "repeat": repeat_shown,
-}
-"""The filters of templates (`value | filter`)."""
 
 
 FOLDER = Path(__file__).parent / "templates"
@@ -102,6 +66,7 @@ class JinjaEnvironment(Protocol):
     """The used part of `jinja2.Environment`."""
 
     filters: dict[str, Callable[..., object]]
+    globals: dict[str, object]
 
     def get_template(self, name: str) -> JinjaTemplate:
         """Give a template; each is read once."""
@@ -109,36 +74,59 @@ class JinjaEnvironment(Protocol):
 
 
 class PageRenderer:
-    """Renders templates, with values that all of them share."""
+    """Renders templates, with values that all of them share, in any language.
 
-    def __init__(self, folder: Path = FOLDER) -> None:
+    Args:
+        folder: where the templates are.
+        words: texts, times and numbers, by language; read at the first page.
+    """
+
+    def __init__(
+        self,
+        folder: Path = FOLDER,
+        words: Callable[[], Mapping[str, Words]] = read_words,
+    ) -> None:
         self._folder = folder
         self._given: Mapping[str, object] = {}
-        self._environment: JinjaEnvironment | None = None
+        self._read_words = words
+        self._environments: dict[str, JinjaEnvironment] = {}
+
+    @cached_property
+    def words(self) -> Mapping[str, Words]:
+        """Texts, times and numbers, by language."""
+        return self._read_words()
 
     def give(self, values: Mapping[str, object]) -> None:
         """Set the values that all templates share."""
         self._given = values
 
-    def draw(self, name: str, values: Mapping[str, object]) -> str:
+    def draw(self, name: str, values: Mapping[str, object], language: str) -> str:
         """Render a whole page."""
-        return self._template(name).render({**self._given, **values})
+        return self._template(name, language).render({**self._given, **values})
 
-    def draw_block(self, name: str, block: str, values: Mapping[str, object]) -> str:
+    def draw_block(
+        self, name: str, block: str, values: Mapping[str, object], language: str
+    ) -> str:
         """Render one block of a page."""
-        template = self._template(name)
+        template = self._template(name, language)
         context = template.new_context({**self._given, **values})
         return "".join(template.blocks[block](context))
 
-    def _template(self, name: str) -> JinjaTemplate:
-        environment = self._environment
+    def _template(self, name: str, language: str) -> JinjaTemplate:
+        environment = self._environments.get(language)
         if environment is None:
-            environment = self._environment = make_environment(self._folder)
+            words = self.words[language]
+            environment = make_environment(self._folder, words)
+            self._environments[language] = environment
         return environment.get_template(name)
 
 
-def make_environment(folder: Path) -> JinjaEnvironment:
-    """Load Jinja2; a missing value is an error, not an empty text."""
+def make_environment(folder: Path, words: Words) -> JinjaEnvironment:
+    """Load Jinja2; a missing value is an error, not an empty text.
+
+    Why one environment for each language: macros that templates import see its globals
+    and filters, and no values of a page.
+    """
     jinja = importlib.import_module("jinja2")
     environment = cast(
         "JinjaEnvironment",
@@ -151,8 +139,31 @@ def make_environment(folder: Path) -> JinjaEnvironment:
             lstrip_blocks=True,
         ),
     )
-    environment.filters.update(FILTERS)
+    environment.globals["_"] = words.say
+    environment.filters.update(
+        {
+            "when": words.when,
+            "iso": iso,
+            "lasting": words.lasting,
+            "brief": words.brief,
+            "number": words.number,
+            "decimal": words.decimal,
+            "money": words.money,
+            "state": words.state,
+            "tone": tone,
+            "repeat": repeat_shown,
+            "color": color_of,
+        }
+    )
     return environment
+
+
+COLORS = 8
+
+
+def color_of(name: str) -> int:
+    """Give one of `COLORS` numbers for a name, always the same one."""
+    return sum(name.encode()) % COLORS
 
 
 T = TypeVar("T")
@@ -197,6 +208,9 @@ class PageContext(RequestContext):
 
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the server stops: event streams end."""
+
+    badges: Callable[[], Mapping[str, int]] = dict
+    """Gives how many things wait for a person, by view; any thread may call it."""
 
     told: dict[str, ActionResult] = field(default_factory=dict[str, "ActionResult"])
     """The outcome to show above a session's next page, by its cookie."""
@@ -246,19 +260,34 @@ class PageVisit:
         self, template: str, values: Mapping[str, object], status: int = 200
     ) -> Response:
         """Render a page."""
-        return HTMLResponse(
-            self.front.pages.draw(template, self.filled(values)), status
-        )
+        html = self.front.pages.draw(template, self.filled(values), self.language)
+        return HTMLResponse(html, status)
 
     def block(self, template: str, block: str, values: Mapping[str, object]) -> str:
         """Render one block of a page."""
-        return self.front.pages.draw_block(template, block, self.filled(values))
+        filled = self.filled(values)
+        return self.front.pages.draw_block(template, block, filled, self.language)
 
     def filled(self, values: Mapping[str, object]) -> Mapping[str, object]:
         """Give the values of a template: `values`, and those that all have."""
         csrf = CsrfField(csrf_of(self.cookie) if self.session else "")
         path = self.request.url.path
-        return {"person": self.person, "csrf": csrf, "path": path, **values}
+        own = {"person": self.person, "csrf": csrf, "path": path, "look": self.look}
+        own |= {"language": self.language, "badges": self.front.badges()}
+        return {**own, "languages": self.front.pages.words, **values}
+
+    @cached_property
+    def look(self) -> Look:
+        """What this browser wants the page to look like."""
+        header = self.request.headers.get("cookie", "")
+        return Look.read(look_value(self.front.config, header))
+
+    @cached_property
+    def language(self) -> str:
+        """The language of its pages."""
+        known, chosen = self.front.pages.words, self.look.language
+        accept = self.request.headers.get("accept-language", "")
+        return chosen if chosen in known else wanted(accept, known)
 
 
 PageHandler = Callable[[PageVisit], Awaitable[Response]]
@@ -278,13 +307,23 @@ class PageRoutes:
         """Make a route that needs a login; a POST must carry the CSRF token."""
         return self._route(method, path, handle, needs_session=True)
 
+    def upload(self, path: str, handle: PageHandler) -> Route:
+        """Make a route for a POST that is no form; its token is in a header."""
+        return self._route("POST", path, handle, needs_session=True, is_form=False)
+
     def _route(
-        self, method: str, path: str, handle: PageHandler, *, needs_session: bool
+        self,
+        method: str,
+        path: str,
+        handle: PageHandler,
+        *,
+        needs_session: bool,
+        is_form: bool = True,
     ) -> Route:
         async def endpoint(request: Request) -> Response:
             visit = PageVisit(request, self.front)
             try:
-                await self._let_in(visit, needs_session=needs_session)
+                await self._let_in(visit, needs_session=needs_session, is_form=is_form)
                 return await handle(visit)
             except ApiError as error:
                 return self._refuse(visit, error)
@@ -293,7 +332,9 @@ class PageRoutes:
 
         return Route(path, endpoint, methods=[method])
 
-    async def _let_in(self, visit: PageVisit, *, needs_session: bool) -> None:
+    async def _let_in(
+        self, visit: PageVisit, *, needs_session: bool, is_form: bool
+    ) -> None:
         front, headers = self.front, visit.request.headers
         is_change = visit.request.method == "POST"
         # Why reads too: pages of another port of this machine count as the same site,
@@ -308,7 +349,8 @@ class PageRoutes:
         if needs_session and visit.session is None:
             raise ApiError(401, NOBODY, code="not_logged_in")
         if is_change:
-            visit.form = await read_form(visit.request, front.settings)
+            if is_form:
+                visit.form = await read_form(visit.request, front.settings)
             if needs_session:
                 check_csrf(visit)
 

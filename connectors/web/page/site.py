@@ -11,7 +11,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from actors.transport import RefusedAttempt
 from connectors.web.errors import ApiError
@@ -20,10 +20,11 @@ from connectors.web.page.chat.files import FileRoutes
 from connectors.web.page.chat.messages import PageMessage, message_values
 from connectors.web.page.chat.routes import ChatRoutes
 from connectors.web.page.event_stream import EventStreams
-from connectors.web.page.guard import Shield
+from connectors.web.page.guard import Shield, look_cookie
 from connectors.web.page.logins import LoginRoutes
 from connectors.web.page.request import PageContext, PageRoutes, PageVisit, refusal
 from connectors.web.page.views.routes import ViewRoutes
+from connectors.web.page.words import Look
 from connectors.web.server import make_app
 
 if TYPE_CHECKING:
@@ -48,17 +49,19 @@ async def make_site(
     routes, inside = PageRoutes(front), parts.inside()
     views = await asyncio.to_thread(all_views)  # this imports them
     files = await StaticRoutes.load()
+    await asyncio.to_thread(lambda: front.pages.words)  # this reads the catalogues
     streams = EventStreams(front.config.max_streams, front.metrics)
     front.pages.give({"views": views, "file": files.address, "shown": parts.shown})
 
-    def draw(message: PageMessage, is_writing: bool) -> str:  # noqa: FBT001  as in the hub
-        values = message_values(message, chat.blobs, is_writing=is_writing)
-        return front.pages.draw("message.html", values)
+    def draw(message: PageMessage, is_writing: bool, language: str) -> str:  # noqa: FBT001  as in the hub
+        values = message_values(message, chat, is_writing=is_writing)
+        return front.pages.draw("message.html", values, language)
 
     chat.hub.draw = draw
     found: list[BaseRoute] = [
         *files.routes(routes),
         *LoginRoutes().routes(routes),
+        routes.closed("POST", "/look", choose_look),
         *ChatRoutes(chat, streams).routes(routes),
         *FileRoutes(chat).routes(routes),
     ]
@@ -81,6 +84,18 @@ async def make_site(
         front.record_attempt(RefusedAttempt(reason))
 
     return Shield(app, front.config, refused)
+
+
+async def choose_look(visit: PageVisit) -> Response:
+    """Keep what a browser wants the page to look like, and go back to where it was."""
+    form = visit.form
+    chosen = (form.get(each, "") for each in ("theme", "language", "zone"))
+    look = Look.read(".".join(chosen))
+    back = form.get("back", "/")
+    is_here = back.startswith("/") and not back.startswith(("//", "/\\"))
+    response = RedirectResponse(back if is_here else "/", status_code=303)
+    response.headers["set-cookie"] = look_cookie(visit.front.config, look.text)
+    return response
 
 
 STATIC_FOLDER = Path(__file__).parent / "static"

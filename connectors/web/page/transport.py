@@ -11,7 +11,8 @@ import contextlib
 import importlib
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import replace
+from functools import cache, partial
 from secrets import token_bytes
 from typing import TYPE_CHECKING, cast
 
@@ -25,7 +26,7 @@ from connectors.files.blobs import bytes_of
 from connectors.web.history import ConnectorStore, tidy_for_ever
 from connectors.web.operations import requests_counter
 from connectors.web.page.chat.chats import all_chats, find_chat
-from connectors.web.page.chat.hub import ChatParts, TabHub
+from connectors.web.page.chat.hub import AgentAbout, ChatParts, TabHub
 from connectors.web.page.chat.messages import page_history
 from connectors.web.page.chat.service import MessageChanged, PageChats, WritingChanged
 from connectors.web.page.logins import Logins, Tries
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
     from actors.transport import Ingress
     from connectors.chat.platforms import TransportParts
-    from connectors.web.page.views.base import View
+    from connectors.web.page.views.base import View, ViewSources
 
 
 LOG = EventLog("page")
@@ -58,6 +59,11 @@ DRAFT_PACE = 0.3
 
 TIDY_EVERY = 600.0
 """Seconds between two rounds that delete old messages."""
+
+OVERVIEW = "connectors.web.page.views.overview"
+
+SAMPLE_EVERY = 10.0
+"""Seconds between two samples of the metrics."""
 
 MOST_TRIES = 10
 TRIES_FOR = 600.0
@@ -95,7 +101,11 @@ class PageTransport(ServerTransport):
         super().__init__(partial(open_socket, self._settings))
         history = page_history(ConnectorStore(parts.store, parts.clock, name))
         ids = parts.ids.branch()
-        self.talk = PageChats(name, history, parts.clock, ids, self._tell)
+        board = parts.backstage.services.board
+        self.talk = PageChats(
+            name, history, parts.clock, ids, self._tell, parts.blobs, board.asked_by
+        )
+        self._inside = cache(parts.inside)
         self._presence = PagePresence(self.talk)
         self._hub: TabHub | None = None
         """Only touched on the edge's thread."""
@@ -138,10 +148,18 @@ class PageTransport(ServerTransport):
             try:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(tidy_for_ever, self.tidy, TIDY_EVERY, LOG)
+                    nursery.start_soon(self._watch)
                     await self._parts.bridge.call(self._serve, ingress, sock)
                     nursery.cancel_scope.cancel()
             finally:
                 self.talk.ingress = None
+
+    async def _watch(self) -> None:
+        """Sample the metrics for the page's lines, and count what waits."""
+        while True:
+            await trio.sleep(SAMPLE_EVERY)
+            module = await trio.to_thread.run_sync(importlib.import_module, OVERVIEW)
+            await cast("Watch", module.watch)(self._inside())
 
     async def tidy(self) -> int:
         """Delete messages that are older, or more, than the settings keep; count them.
@@ -190,7 +208,16 @@ class PageTransport(ServerTransport):
     async def _serve(self, ingress: Ingress, sock: socket.socket) -> None:
         parts = self._parts
         hub = self._hub = TabHub()
-        chat = ChatParts(self.talk, parts.agents, parts.shown, hub, parts.blobs)
+        board = parts.backstage.services.board
+        chat = ChatParts(
+            self.talk,
+            parts.agents,
+            parts.shown,
+            hub,
+            parts.blobs,
+            about=partial(about_agent, parts),
+            is_open=board.ids.__contains__,
+        )
         front = PageContext(
             config=self._config,
             settings=self._settings,
@@ -201,11 +228,13 @@ class PageTransport(ServerTransport):
             metrics=self._metrics,
             tries=Tries(MOST_TRIES, TRIES_FOR),
             record_attempt=ingress.refuse,
+            badges=lambda: self._inside().trends.badges,
         )
 
         async def make() -> ASGIApp:
             module = await asyncio.to_thread(importlib.import_module, SITE)
             make_site = cast("MakeSite", module.make_site)
+            parts = replace(self._parts, inside=self._inside)
             return await make_site(front, chat, parts, self._views)
 
         try:
@@ -230,10 +259,21 @@ class Lazy:
         await app(scope, receive, send)
 
 
+Watch = Callable[["ViewSources"], Awaitable[None]]
+
 MakeSite = Callable[
     [PageContext, ChatParts, "TransportParts", "Callable[[], tuple[View, ...]]"],
     "Awaitable[ASGIApp]",
 ]
+
+
+def about_agent(parts: TransportParts, name: str) -> AgentAbout:
+    """Say who an agent is; any thread may call it."""
+    persona = parts.backstage.roster().team.personas.get(name)
+    if persona is None:
+        return AgentAbout(name)
+    config = persona.config
+    return AgentAbout(name, config.description, config.model, tuple(config.tools))
 
 
 def settings_of(name: str, config: PageConfig) -> HttpSettings:

@@ -9,11 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
+import msgspec
+
 from connectors.files.blobs import BlobFolder
+from connectors.web.page.chat.files import UploadShelf
 from connectors.web.page.chat.messages import PageMessage
 from connectors.web.page.chat.service import MessageChanged, PageChats, WritingChanged
 
@@ -29,7 +32,11 @@ MOST_WAITING = 64
 history."""
 
 
-def undrawn(_message: PageMessage, _is_writing: bool) -> str:  # noqa: FBT001  as `draw`
+MOST_LANGUAGES = 4
+"""Languages in which one change is kept rendered."""
+
+
+def undrawn(_message: PageMessage, _is_writing: bool, _language: str) -> str:  # noqa: FBT001  as `draw`
     """Give nothing: no tab is open yet."""
     return ""
 
@@ -41,12 +48,14 @@ class MessageUpdate:
     """
 
     def __init__(
-        self, news: MessageChanged, draw: Callable[[PageMessage, bool], Awaitable[str]]
+        self,
+        news: MessageChanged,
+        draw: Callable[[PageMessage, bool, str], Awaitable[str]],
     ) -> None:
         self._news = news
         self._draw = draw
         self._drawing = asyncio.Lock()
-        self._drawn: str | None = None
+        self._drawn: dict[str, str] = {}
 
     @property
     def changed(self) -> int:
@@ -58,25 +67,48 @@ class MessageUpdate:
         """The time of the change before it in the chat (ms)."""
         return self._news.after
 
-    async def html(self) -> str:
-        """Give the message as HTML."""
+    async def html(self, language: str) -> str:
+        """Give the message as HTML in one language."""
         async with self._drawing:
-            if self._drawn is None:
+            drawn = self._drawn.get(language)
+            if drawn is None:
                 news = self._news
-                self._drawn = await self._draw(news.message, news.is_writing)
-            return self._drawn
+                drawn = await self._draw(news.message, news.is_writing, language)
+                if len(self._drawn) < MOST_LANGUAGES:
+                    self._drawn[language] = drawn
+            return drawn
+
+
+class ElsewhereUpdate(msgspec.Struct, frozen=True):
+    """Something new in a chat that the tab does not show."""
+
+    chat: str
+    changed: int
+
+
+Update = MessageUpdate | WritingChanged | ElsewhereUpdate
+
+
+def nothing_else(_chat: str) -> bool:
+    """Read no other chat."""
+    return False
 
 
 class Tab:
-    """One tab with a chat open."""
+    """One tab with a chat open.
 
-    def __init__(self) -> None:
-        self._waiting: deque[MessageUpdate | WritingChanged] = deque()
+    Args:
+        reads: says whether its person may read a chat.
+    """
+
+    def __init__(self, reads: Callable[[str], bool] = nothing_else) -> None:
+        self.reads = reads
+        self._waiting: deque[Update] = deque()
         self._woken = asyncio.Event()
         self.has_missed = False
         """Whether changes were dropped."""
 
-    def put(self, told: MessageUpdate | WritingChanged) -> None:
+    def put(self, told: Update) -> None:
         """Add a change; if too many wait, drop them all."""
         if len(self._waiting) >= MOST_WAITING:
             self._waiting.clear()
@@ -84,7 +116,7 @@ class Tab:
         self._waiting.append(told)
         self._woken.set()
 
-    async def next(self) -> MessageUpdate | WritingChanged:
+    async def next(self) -> Update:
         """Wait for the next change, and give it."""
         while not self._waiting:
             self._woken.clear()
@@ -96,9 +128,9 @@ class TabHub:
     """All open tabs, by chat."""
 
     def __init__(self) -> None:
-        self.draw: Callable[[PageMessage, bool], str] = undrawn
-        """Renders a message; the flag says whether it is still being written. Set
-        before the first tab joins. Called in threads."""
+        self.draw: Callable[[PageMessage, bool, str], str] = undrawn
+        """Renders a message in a language; the flag says whether it is still being
+        written. Set before the first tab joins. Called in threads."""
 
         self._free = asyncio.Semaphore(MOST_DRAWING)
         self._tabs: dict[str, set[Tab]] = {}
@@ -114,9 +146,9 @@ class TabHub:
         if not tabs:
             del self._tabs[chat]
 
-    async def drawn(self, message: PageMessage, is_writing: bool) -> str:  # noqa: FBT001
+    async def drawn(self, message: PageMessage, is_writing: bool, language: str) -> str:  # noqa: FBT001
         """Render a message in a thread, a few at once."""
-        return await self.off_loop(partial(self.draw, message, is_writing))
+        return await self.off_loop(partial(self.draw, message, is_writing, language))
 
     async def off_loop(self, draw: Callable[[], T]) -> T:
         """Render something in a thread, a few at once."""
@@ -133,6 +165,21 @@ class TabHub:
         )
         for tab in self._tabs.get(chat, ()):
             tab.put(told)
+        if isinstance(news, MessageChanged) and news.message.is_agent:
+            elsewhere = ElsewhereUpdate(chat, news.message.changed)
+            for other, tabs in self._tabs.items():
+                for tab in tabs if other != chat else ():
+                    if tab.reads(chat):
+                        tab.put(elsewhere)
+
+
+class AgentAbout(msgspec.Struct, frozen=True):
+    """Who an agent is, for people."""
+
+    name: str
+    description: str = ""
+    model: str = ""
+    tools: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -152,4 +199,13 @@ class ChatParts:
     """The open tabs."""
 
     blobs: BlobFolder | None = None
-    """Has the bytes of files that agents send; read only."""
+    """Has the bytes of files that are sent."""
+
+    shelf: UploadShelf = field(default_factory=UploadShelf)
+    """Files that people are about to send."""
+
+    about: Callable[[str], AgentAbout] = AgentAbout
+    """Says who an agent is."""
+
+    is_open: Callable[[str], bool] = nothing_else
+    """Whether an approval waits for somebody, by its id."""

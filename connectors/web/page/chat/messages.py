@@ -19,7 +19,7 @@ from connectors.web.page.chat.files import file_view
 
 if TYPE_CHECKING:
     from actors.messages.deliveries import Delivery, Reaction
-    from connectors.files.blobs import BlobFolder
+    from connectors.web.page.chat.hub import ChatParts
 
 
 MOST_SIGNS = 20
@@ -56,6 +56,15 @@ class PageMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     file: SentFile | None = None
     """Its file; the bytes may be deleted sooner than the message."""
 
+    files: tuple[SentFile, ...] = ()
+    """The files of a person's message; likewise."""
+
+    inbound: str = ""
+    """The id under which a person's message was handed in."""
+
+    approval: str = ""
+    """The id of the approval that it asks for."""
+
 
 PageHistory = MessageHistory[PageMessage]
 
@@ -81,8 +90,8 @@ def answer_id(delivery: Delivery) -> str:
     return "a" + hashlib.sha256(delivery.id.encode()).hexdigest()[:24]
 
 
-def answer_of(delivery: Delivery, at: int) -> PageMessage:
-    """Make the message of a delivery."""
+def answer_of(delivery: Delivery, at: int, approval: str = "") -> PageMessage:
+    """Make the message of a delivery, and of the approval that it asks for."""
     return PageMessage(
         id=answer_id(delivery),
         chat=delivery.address.chat,
@@ -95,6 +104,7 @@ def answer_of(delivery: Delivery, at: int) -> PageMessage:
         trouble=delivery.trouble,
         reply_to=delivery.reply_to,
         file=delivery.file,
+        approval=approval,
     )
 
 
@@ -141,19 +151,25 @@ def message_html(text: str, *, is_agent: bool) -> SafeHtml:
 
 
 def message_values(
-    message: PageMessage, blobs: BlobFolder | None, *, is_writing: bool
+    message: PageMessage, chat: ChatParts, *, is_writing: bool
 ) -> dict[str, object]:
     """Give the values of the template `message.html`. Called in threads.
 
     Args:
         message: what is shown.
-        blobs: has the bytes of files.
+        chat: has the bytes of files, and knows which approvals are open.
         is_writing: whether it is still being written.
     """
+    blobs = chat.blobs
+    own = () if message.file is None else (message.file,)
     html = message_html(message.text, is_agent=message.is_agent)
     return {
         "message": message,
         "html": html,
         "is_writing": is_writing,
-        "enclosed": file_view(message, blobs),
+        "enclosed": [
+            file_view(message.id, index, file, blobs)
+            for index, file in enumerate((*own, *message.files))
+        ],
+        "asks": message.approval if chat.is_open(message.approval) else "",
     }

@@ -9,6 +9,8 @@ import msgspec
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 
+from actors.commands.registry import COMMANDS
+from connectors.files.blobs import BlobError
 from connectors.web.errors import ApiError
 from connectors.web.page.chat.chats import (
     ROOM,
@@ -17,7 +19,12 @@ from connectors.web.page.chat.chats import (
     find_chat,
     may_read,
 )
-from connectors.web.page.chat.hub import ChatParts, MessageUpdate, Tab
+from connectors.web.page.chat.hub import (
+    ChatParts,
+    ElsewhereUpdate,
+    MessageUpdate,
+    Tab,
+)
 from connectors.web.page.chat.messages import message_values
 from connectors.web.page.event_stream import EventResponse, EventStream, EventStreams
 from connectors.web.page.login_rows import new_token
@@ -25,6 +32,15 @@ from connectors.web.page.request import JSON, PageRoutes, PageVisit
 
 SHOWN = 50
 """Messages on one page; older ones are a link away."""
+
+MOST_FIND = 200
+"""Characters of words to search for."""
+
+MOST_PLACES = 100
+"""Chats in the list beside a chat; a search in the list finds those."""
+
+MOST_ABOUT = 20
+"""Agents of a room that are described."""
 
 MOST_KEY = 64
 KEY_BYTES = 16
@@ -38,7 +54,7 @@ class ChatRoutes:
         self._agents = chat.agents
         self._shown = chat.shown
         self._hub = chat.hub
-        self._blobs = chat.blobs
+        self._chat = chat
         self._streams = streams
 
     def routes(self, routes: PageRoutes) -> list[BaseRoute]:
@@ -64,27 +80,73 @@ class ChatRoutes:
 
     async def _show(self, visit: PageVisit) -> Response:
         place = self._place(visit)
-        before = number(visit.request.query_params.get("before", ""))
+        query = visit.request.query_params
+        before, find = number(query.get("before", "")), query.get("find", "").strip()
+        at = number(query.get("at", ""))
+        if at:
+            before = at + 1  # up to the message that was searched for
+        if find:
+            return await self._found(visit, place, find[:MOST_FIND])
         shown = await visit.ask(self._talk.shown, place.chat, before, SHOWN)
         lines = [
             await self._hub.off_loop(
                 partial(
                     message_values,
                     each,
-                    self._blobs,
+                    self._chat,
                     is_writing=each.id in shown.writing,
                 )
             )
             for each in shown.messages
         ]
         values = {
-            "place": place,
-            "places": tuple(self._places(visit)),
+            **await self._around(visit, place),
             "lines": lines,
+            "at": at,
             "changed": shown.changed,
             "earlier": shown.messages[0].at if shown.has_more else 0,
             "is_newest": not before,
             "key": new_token(secrets.token_bytes(KEY_BYTES)),
+        }
+        return visit.page("chat.html", values)
+
+    async def _around(self, visit: PageVisit, place: PageChat) -> dict[str, object]:
+        """Give what stands around a chat: the others, who is in it, the commands."""
+        places = self._places(visit)
+        near = [each for each in places if each != place][:MOST_PLACES]
+        near = sorted([*near, place], key=places.index)
+        chats = tuple(each.chat for each in near)
+        return {
+            "place": place,
+            "places": near,
+            "hidden_places": len(places) - len(near),
+            "latest": await visit.ask(self._talk.latest, chats),
+            "about": [self._chat.about(each) for each in place.agents[:MOST_ABOUT]],
+            "details": {
+                each.chat: ""
+                if each.is_room
+                else self._chat.about(each.agents[0]).description
+                for each in near
+            },
+            "commands": {f"/{word}": x.meaning for word, x in COMMANDS.items()},
+            "found": None,
+            "find": "",
+        }
+
+    async def _found(self, visit: PageVisit, place: PageChat, find: str) -> Response:
+        """Show the messages that have some words, each a way to where it was said."""
+        messages = await visit.ask(self._talk.found, place.chat, find)
+        around = await self._around(visit, place)
+        values: dict[str, object] = {
+            **around,
+            "found": messages,
+            "find": find,
+            "lines": [],
+            "at": 0,
+            "changed": 0,
+            "earlier": 0,
+            "is_newest": False,
+            "key": "",
         }
         return visit.page("chat.html", values)
 
@@ -95,11 +157,18 @@ class ChatRoutes:
         if not 0 < len(key) <= MOST_KEY:
             text = "the form has no key; load the page again"
             raise ApiError(400, text, code="bad_key")
-        if not text:
+        tokens = visit.form.get("files", "").split()
+        uploads = self._chat.shelf.find(visit.person, tokens)
+        if not text and not uploads:
             raise ApiError(400, "there is nothing to say", code="no_text")
         if not place.agents:
             raise ApiError(409, "no agent is in this room now", code="nobody_here")
-        said = await visit.ask(self._talk.say, visit.person, place, text, key)
+        try:
+            said = await visit.ask(
+                self._talk.say, visit.person, place, text, key, uploads
+            )
+        except BlobError as error:
+            raise ApiError(507, str(error), code="no_room") from error
         if not visit.wants_json:
             return RedirectResponse(place.path, status_code=303)
         return Response(
@@ -116,7 +185,13 @@ class ChatRoutes:
     async def _tell(
         self, visit: PageVisit, chat: str, last: int, stream: EventStream
     ) -> None:
-        tab = Tab()
+        config, agents = visit.front.config, self._agents()
+
+        def reads(other: str) -> bool:
+            found = find_chat(other, config, agents)
+            return found is not None and may_read(visit.person, found)
+
+        tab = Tab(reads)
         self._hub.join(chat, tab)
         try:
             tab.has_missed = True  # changes since the page was loaded
@@ -134,6 +209,13 @@ class ChatRoutes:
             tab.has_missed = False
             return await self._catch_up(visit, chat, last, stream)
         told = await tab.next()
+        if isinstance(told, ElsewhereUpdate):
+            chats = {each.chat: each.path for each in self._places(visit)}
+            body = msgspec.json.encode(
+                {"path": chats.get(told.chat, ""), "changed": told.changed}
+            )
+            await stream.tell("elsewhere", body.decode())
+            return last
         if not isinstance(told, MessageUpdate):
             body = msgspec.json.encode(
                 {"agent": self._shown(told.agent), "over": told.is_over}
@@ -144,7 +226,7 @@ class ChatRoutes:
             return await self._catch_up(visit, chat, last, stream)
         if told.changed <= last:
             return last
-        await stream.tell("message", await told.html(), told.changed)
+        await stream.tell("message", await told.html(visit.language), told.changed)
         return told.changed
 
     async def _catch_up(
@@ -156,7 +238,8 @@ class ChatRoutes:
             await stream.tell("again", "")
             return None
         for each in missed.messages:
-            html = await self._hub.drawn(each, each.id in missed.writing)
+            is_writing = each.id in missed.writing
+            html = await self._hub.drawn(each, is_writing, visit.language)
             await stream.tell("message", html, each.changed)
         return missed.changed
 

@@ -10,15 +10,18 @@ then the next change makes all tabs read what they missed.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 import trio
 
 from actors.errors import StoppingError
-from actors.messages.inbound import Address, Inbound
+from actors.journal.attachments import kind_of
+from actors.messages.inbound import Address, Attachment, Inbound, SentFile
 from connectors.chat.server_transport import hand_in
+from connectors.fetch.media_types import media_type
 from connectors.web.page.chat.messages import (
     PageMessage,
     answer_id,
@@ -31,7 +34,9 @@ from runtime.errors import SequenceConflictError
 if TYPE_CHECKING:
     from actors.messages.deliveries import Delivery, Edit, Reaction, Typing
     from actors.transport import Ingress
+    from connectors.files.blobs import BlobFolder
     from connectors.web.page.chat.chats import PageChat
+    from connectors.web.page.chat.files import Upload
     from connectors.web.page.chat.messages import PageHistory
     from runtime.clock import Clock
     from runtime.ids import IdSource
@@ -44,6 +49,11 @@ MOST_CHATS = 4_096
 
 MOST_WRITING = 1_000
 """Answers being written; of more, the oldest is shown as if it were whole."""
+
+MOST_LOOKED_AT = 10_000
+"""Messages of a chat that are searched, the newest."""
+
+MOST_FOUND = 50
 
 CAUGHT_UP = 200
 """Most changes sent to a tab at once; one that missed more reloads the page."""
@@ -104,6 +114,19 @@ class ChatOrder:
         self.stamped = 0
 
 
+def no_approval(_delivery: str) -> str:
+    """Give nothing: no delivery asks for an approval."""
+    return ""
+
+
+def as_attachment(file: SentFile, upload: Upload) -> Attachment:
+    """Describe a person's file for the domain."""
+    kind: Literal["image", "audio", "document"] = "document"
+    if file.kind in {"image", "audio"}:
+        kind = "image" if file.kind == "image" else "audio"
+    return Attachment(kind, file.name, file.media_type, content=upload.content)
+
+
 class PageChats:
     """The messages of one connector.
 
@@ -113,20 +136,26 @@ class PageChats:
         clock: gives Unix seconds.
         ids: makes ids.
         tell: sends changes to the tabs.
+        blobs: keeps the bytes of people's files; None: they are not shown.
+        asks: gives the id of the approval that a delivery asks for, or nothing.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  what it is made from
         self,
         connector: str,
         history: PageHistory,
         clock: Clock,
         ids: IdSource,
         tell: Tell,
+        blobs: BlobFolder | None = None,
+        asks: Callable[[str], str] = no_approval,
     ) -> None:
         self._connector = connector
         self._clock = clock
         self._ids = ids
         self._tell = tell
+        self._blobs = blobs
+        self._asks = asks
         self._orders: dict[str, ChatOrder] = {}
         self._writing: dict[str, str] = {}
         """Messages that are being written, with their correlation ids."""
@@ -138,7 +167,12 @@ class PageChats:
     # --- people -------------------------------------------------------------------
 
     async def say(
-        self, person: str, place: PageChat, text: str, key: str
+        self,
+        person: str,
+        place: PageChat,
+        text: str,
+        key: str,
+        uploads: tuple[Upload, ...] = (),
     ) -> PageMessage:
         """Hand in a person's message, store and announce it.
 
@@ -147,8 +181,10 @@ class PageChats:
             place: the chat.
             text: of the message.
             key: chosen by the browser; the same key is the same message.
+            uploads: its files.
 
         Raises:
+            BlobError: there is no room for a file.
             ChatError: it was not accepted; see `Ingress.accept`.
             StoreError: the disk fails; repeated with the same key, it counts once.
         """
@@ -160,17 +196,37 @@ class PageChats:
                 return known
             at = await self._stamp(place.chat)
             message = PageMessage(
-                id=name, chat=place.chat, at=at, changed=at, author=person, text=text
+                id=name,
+                chat=place.chat,
+                at=at,
+                changed=at,
+                author=person,
+                text=text,
+                inbound=self._ids.new(),
+                files=tuple([await self._kept(each) for each in uploads]),
             )
-            await self._hand_in(message, place)
+            await self._hand_in(message, place, uploads)
             await self._add(message)
             return message
 
-    async def _hand_in(self, message: PageMessage, place: PageChat) -> None:
+    async def _kept(self, upload: Upload) -> SentFile:
+        """Keep a file's bytes, so that the chat can show it."""
+        content = upload.content
+        kind = media_type(content, upload.declared)
+        if self._blobs is None:
+            digest, size = hashlib.sha256(content).hexdigest(), len(content)
+        else:
+            kept = await self._blobs.keep(lambda take: take(content))
+            digest, size = kept.digest, kept.size
+        return SentFile(digest, upload.name, kind, size, kind_of(kind))
+
+    async def _hand_in(
+        self, message: PageMessage, place: PageChat, uploads: tuple[Upload, ...]
+    ) -> None:
         if self.ingress is None:
             raise StoppingError("the page ends, or is being restarted; try again")
         inbound = Inbound(
-            id=self._ids.new(),
+            id=message.inbound,
             platform=PLATFORM,
             platform_id=message.id,
             address=Address(self._connector, message.chat),
@@ -181,6 +237,10 @@ class PageChats:
             is_direct=not place.is_room,
             agent="" if place.is_room else place.agents[0],
             present=place.agents,
+            attachments=tuple(
+                as_attachment(file, upload)
+                for file, upload in zip(message.files, uploads, strict=True)
+            ),
         )
         # False: handed in before, by a request cancelled before it was stored.
         await hand_in(self.ingress, inbound)
@@ -199,7 +259,8 @@ class PageChats:
             if known is not None:
                 self._tell_again(known)
                 return known.id
-            message = answer_of(delivery, await self._stamp(chat))
+            approval = self._asks(delivery.id) if delivery.is_aside else ""
+            message = answer_of(delivery, await self._stamp(chat), approval)
             if delivery.is_draft:
                 self._begin(message.id, delivery.correlation_id)
             await self._add(message)
@@ -309,6 +370,30 @@ class PageChats:
 
     def _of(self, messages: tuple[PageMessage, ...]) -> frozenset[str]:
         return frozenset(each.id for each in messages if each.id in self._writing)
+
+    async def found(self, chat: str, words: str) -> tuple[PageMessage, ...]:
+        """Find the newest messages of a chat that have some words.
+
+        Raises:
+            StoreError: the disk fails.
+        """
+        wanted, before = words.casefold(), 0
+        found: list[PageMessage] = []
+        for _ in range(MOST_LOOKED_AT // CAUGHT_UP):
+            page = await self.history.page(chat, before=before, limit=CAUGHT_UP)
+            found += [x for x in page if wanted in x.text.casefold() and not x.is_gone]
+            if len(page) < CAUGHT_UP or len(found) >= MOST_FOUND:
+                break
+            before = page[-1].at
+        return tuple(found[:MOST_FOUND])
+
+    async def latest(self, chats: tuple[str, ...]) -> dict[str, int]:
+        """Give when each chat changed last (ms); 0: nothing was said there.
+
+        Raises:
+            StoreError: the disk fails.
+        """
+        return {chat: await self._changed(chat) for chat in chats}
 
     # --- order --------------------------------------------------------------------
 

@@ -75,6 +75,12 @@ const callboard = {
     place.hidden = !text;
   },
 
+  // A text of the page, in its language; `{name}` is filled in.
+  text(name, values = {}) {
+    const found = document.getElementById("main").dataset[name] ?? "";
+    return found.replace(/\{(\w+)\}/g, (_, key) => values[key] ?? "");
+  },
+
   // A stream that waits while nobody looks, and is taken up where it stood.
   stream(address, events) {
     let source = null;
@@ -86,14 +92,15 @@ const callboard = {
       source.addEventListener("gone", () => { close(); location.assign("/login"); });
       source.addEventListener("replaced", () => {
         close();
-        callboard.trouble("Too many tabs are open: this one rests until you come back to it.");
+        callboard.trouble(callboard.text("tabs"));
       });
       source.addEventListener("trouble", (event) => callboard.trouble(event.data));
+      source.addEventListener("badges", (event) => callboard.badges(JSON.parse(event.data)));
       for (const [name, take] of Object.entries(events)) {
         source.addEventListener(name, (event) => { callboard.trouble(""); take(event); });
       }
       source.addEventListener("error", () => {
-        callboard.trouble("The connection is lost; trying again…");
+        callboard.trouble(callboard.text("lost"));
         if (source !== null && source.readyState === EventSource.CLOSED) {
           close();
           waits = Math.min(waits + 1, 6);
@@ -114,14 +121,34 @@ const callboard = {
     open();
   },
 
+  // How many things wait for a person, by view.
+  badges(counts) {
+    for (const row of document.querySelectorAll("#views li[id]")) {
+      const count = counts[row.id.replace("view-", "")] ?? 0;
+      let badge = row.querySelector(".badge");
+      if (!count) { badge?.remove(); continue; }
+      if (badge === null) {
+        badge = document.createElement("span");
+        badge.className = "badge";
+        row.querySelector("a").append(badge);
+      }
+      badge.textContent = count.toLocaleString(document.documentElement.lang);
+    }
+  },
+
+  // Times as the page's language writes them, in the chosen time zone. What was written
+  // for the same time stays as it is.
   times(root) {
+    const { lang, dataset } = document.documentElement;
+    const zone = dataset.zone === "utc" ? { timeZone: "UTC" } : {};
+    const day = (at) => at.toLocaleDateString(lang, zone);
     for (const each of root.querySelectorAll("time[datetime]")) {
       const at = new Date(each.dateTime);
       if (Number.isNaN(at.getTime())) continue;
-      const isToday = at.toDateString() === new Date().toDateString();
-      const clock = at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-      each.textContent = isToday ? clock : `${at.toLocaleDateString()} ${clock}`;
-      each.title = at.toLocaleString();
+      const clock = at.toLocaleTimeString(lang, { hour: "2-digit", minute: "2-digit", ...zone });
+      const isShort = "clock" in each.dataset || day(at) === day(new Date());
+      each.textContent = isShort ? clock : `${day(at)} ${clock}`;
+      each.title = at.toLocaleString(lang, { timeZoneName: "short", ...zone });
     }
   },
 };
@@ -131,10 +158,28 @@ document.addEventListener("submit", (event) => {
   if (question && !window.confirm(question)) event.preventDefault();
 });
 
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") document.querySelector("[data-escape]")?.click();
+  const isTyping = /^(input|textarea|select)$/i.test(event.target.nodeName);
+  if (event.key === "/" && !isTyping && !event.ctrlKey && !event.metaKey) {
+    const place = document.querySelector("main input[type=search]:not([hidden]), #text");
+    if (place !== null) { event.preventDefault(); place.focus(); }
+  }
+});
+
 for (const place of document.querySelectorAll("[data-live]")) {
   callboard.stream(() => place.dataset.live, {
-    live(event) { callboard.put(place, event.data); },
+    live(event) { callboard.put(place, event.data); callboard.times(place); },
   });
+}
+
+{
+  // What the page is to look like is applied as soon as it is chosen.
+  const form = document.getElementById("look-form");
+  form?.addEventListener("change", () => form.requestSubmit());
+  if (form !== null) form.elements.namedItem("back").value = location.pathname + location.search;
+  const here = document.querySelector("[data-here]");
+  if (here !== null) here.textContent += ` (${Intl.DateTimeFormat().resolvedOptions().timeZone})`;
 }
 
 callboard.times(document);

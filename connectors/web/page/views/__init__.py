@@ -18,9 +18,10 @@ HERE = "connectors.web.page.views"
 
 MODULES: tuple[str, ...] = (
     f"{HERE}.overview",
-    f"{HERE}.actors",
-    f"{HERE}.conversations",
     f"{HERE}.queue",
+    f"{HERE}.conversations",
+    f"{HERE}.people",
+    f"{HERE}.actors",
     f"{HERE}.schedule",
     f"{HERE}.usage",
     f"{HERE}.audit",

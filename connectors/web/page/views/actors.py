@@ -1,33 +1,137 @@
-"""The live actor tree, and a button that kills a hanging actor."""
+"""Actors: first those that are busy, wait or failed; the tree; killing by hand."""
 
 from __future__ import annotations
 
+from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from actors import names
 from actors.operations.warden import KillActor, Killed
-from connectors.admin.tree import read_tree
-from connectors.web.page.views.base import Refusal, View, read_view
+from connectors.admin.queue import read_jobs
+from connectors.admin.tree import read_tree, urgency
+from connectors.web.page.views.base import (
+    Refusal,
+    View,
+    actor_label,
+    place_text,
+    read_view,
+)
 from runtime.actor.ref import UNANSWERED
 
 if TYPE_CHECKING:
     from connectors.web.page.views.base import Look, ViewRequest, ViewValues
+    from runtime.actor.statistics import ActorStatistics
+
+SHOWS = ("now", "failed", "all")
+
+MOST_LISTED = 100
+MOST_WORKING = 20
 
 
 async def load(asked: ViewRequest) -> ViewValues:
-    """Show the tree or a branch, or ask for confirmation before killing an actor."""
+    """Show what is going on, the tree or a branch, or ask before killing an actor."""
     return await read_view(asked, read)
 
 
 def read(look: Look) -> ViewValues:
-    """Read the tree; `kill` in the query names the actor to confirm."""
+    """Read the actors; `kill` in the query names the actor to confirm."""
     query = look.query
     top, wanted = query.get("top", ""), query.get("kill", "")
+    find = query.get("find", "").strip()
     actors = look.inside.system.actors()
-    found = [each for each in actors if each.name == wanted]
-    victim = read_tree(found).roots[0] if found else None
-    forest = read_tree(actors, top=top, past=query.get("past", ""))
-    return {"forest": forest, "top": top, "victim": victim, "wanted": wanted}
+    show = query.get("show", "now")
+    show = "all" if top else show if show in SHOWS else "now"
+    victim = [each for each in actors if each.name == wanted]
+    listed = [x for x in actors if find.casefold() in searched(x)] if find else actors
+    chosen = listed if find else [each for each in listed if is_shown(each, show)]
+    is_tree = show == "all" and not find
+    forest = read_tree(actors, top=top, past=query.get("past", "")) if is_tree else None
+    few = nsmallest(MOST_LISTED, chosen, key=urgency)
+    return {
+        "show": show,
+        "find": find,
+        "top": top,
+        "forest": forest,
+        "nodes": [] if is_tree else [node_of(each) for each in few],
+        "hidden": 0 if is_tree else max(0, len(chosen) - len(few)),
+        "counts": {
+            name: sum(is_shown(each, name) for each in actors) for name in SHOWS
+        },
+        "victim": read_tree(victim).roots[0] if victim else None,
+        "victim_label": actor_label(wanted),
+        "wanted": wanted,
+        "working": working(look),
+        "now": look.now,
+        "labels": labels(forest),
+    }
+
+
+def searched(it: ActorStatistics) -> str:
+    """Give the words by which an actor is found."""
+    return f"{it.name} {it.kind} {actor_label(it.name)}".casefold()
+
+
+def is_shown(it: ActorStatistics, show: str) -> bool:
+    """Whether an actor belongs to a list: it works, waits or failed; or failed."""
+    has_failed = bool(it.last_end or it.restarts) or it.state in {"down", "dead"}
+    if show == "failed":
+        return has_failed
+    is_at_it = it.busy_for > 0 or it.depth > 0 or it.state != "running"
+    return show == "all" or has_failed or is_at_it
+
+
+def node_of(it: ActorStatistics) -> dict[str, object]:
+    """Describe one actor without those below it."""
+    node = read_tree([it]).roots[0]
+    return {
+        "name": node.name,
+        "label": actor_label(node.name),
+        "kind": node.kind,
+        "state": node.state,
+        "restarts": node.restarts,
+        "depth": node.depth,
+        "limit": node.limit,
+        "handled": node.handled,
+        "handling": node.handling,
+        "busy_for": node.busy_for,
+        "last_end": node.last_end,
+        "refusal": node.refusal,
+        "conversation": conversation_in(node.name),
+    }
+
+
+def conversation_in(name: str) -> str:
+    """Give the conversation that an actor is; empty: it is none."""
+    head, found, rest = name.partition("/sessions/")
+    return rest if found and head.startswith(names.AGENTS) else ""
+
+
+def labels(forest: object) -> dict[str, str]:
+    """Give what each actor of a tree is called, by name."""
+    found: dict[str, str] = {}
+    below = list(getattr(forest, "roots", ()))
+    while below:
+        node = below.pop()
+        found[node.name] = actor_label(node.name)
+        below += node.children
+    return found
+
+
+def working(look: Look) -> list[dict[str, object]]:
+    """List the messages that agents work on now, the newest first."""
+    with look.database.inspect() as rows:
+        page = read_jobs(rows, ("running",), MOST_WORKING, look.complain)
+    return [
+        {
+            "id": job.id,
+            "who": job.sender_name or job.sender_id,
+            "agent": job.agent,
+            "place": place_text(job.connector, job.chat),
+            "text": job.text[:200],
+            "seconds": max(0.0, look.now - row.started_at) if row.started_at else 0.0,
+        }
+        for job, row in zip(page.jobs, page.rows, strict=True)
+    ]
 
 
 async def kill(asked: ViewRequest) -> str:

@@ -6,13 +6,16 @@ import itertools
 from typing import TYPE_CHECKING
 
 from connectors.admin.audit import matching
-from connectors.admin.display import moment
 from connectors.web.page.views.base import View, read_view
 
 if TYPE_CHECKING:
+    from actors.journal.records import AuditRecord
     from connectors.web.page.views.base import Look, ViewRequest, ViewValues
 
 MOST_LISTED = 100
+
+MOST_LOOKED_AT = 20_000
+"""Rows that are read for one page at most."""
 
 
 async def load(asked: ViewRequest) -> ViewValues:
@@ -22,16 +25,42 @@ async def load(asked: ViewRequest) -> ViewValues:
 
 def read(look: Look) -> ViewValues:
     """Read the newest rows that match."""
-    chat, sender = look.query.get("chat", ""), look.query.get("sender", "")
+    query = look.query
+    names = ("chat", "sender", "status", "agent", "find")
+    wanted = {name: query.get(name, "").strip() for name in names}
+    find = wanted["find"].casefold()
+
+    def fits(body: AuditRecord) -> bool:
+        words = f"{body.input} {body.output} {body.reason}".casefold()
+        return (
+            wanted["status"] in {"", body.status}
+            and wanted["agent"] in {"", body.agent}
+            and find in words
+        )
+
     with look.database.inspect() as rows:
-        wanted = matching(rows, chat, sender, 0.0, look.complain)
-        found = list(itertools.islice(wanted, MOST_LISTED))
+        past = matching(rows, wanted["chat"], wanted["sender"], 0.0, look.complain)
+        looked_at = itertools.islice(past, MOST_LOOKED_AT)
+        found = list(
+            itertools.islice((x for x in looked_at if fits(x[1])), MOST_LISTED)
+        )
     return {
-        "rows": [{"at": moment(row.at), "it": body} for row, body in found],
-        "chat": chat,
-        "sender": sender,
+        **wanted,
+        "rows": [
+            {"at": row.at, "id": row.id.partition("#")[0], "it": body}
+            for row, body in found
+        ],
+        "statuses": STATUSES,
+        "agents": list(look.config.agents),
         "most": MOST_LISTED,
     }
+
+
+STATUSES = (
+    *("replied", "failed", "cancelled", "dropped", "not_addressed", "unauthorised"),
+    *("killed", "retried", "paused", "resumed", "begun", "forgotten"),
+)
+"""What a filter offers; the address takes any."""
 
 
 VIEW = View("audit", "Audit", load, every=5.0)

@@ -42,8 +42,9 @@ An action is a form that is posted to `/<view>/<action>`, with `{{ csrf }}` in i
       <input type="hidden" name="id" value="{{ row.id }}"><button>Retry</button></form>
 
 A function that cannot do its work raises `Refusal`: its text is shown above the view.
-Templates have the filters of `connectors/web/page/request.py`: `when` (Unix seconds),
-`lasting` (seconds as "2 h 5 min"), `number` (1,234).
+Templates translate by `_("{count} more", count=…)`, and have the filters of
+`connectors/web/page/words.py`: `when` (Unix seconds), `lasting` (seconds as
+"2 h 5 min"), `brief`, `number`, `money`, `state` and `tone` (of a state), `iso`.
 
 Views read in threads (`read_view`), by database connections of their own, so that no
 turn waits for a page. Templates get plain values only, in which texts are shortened and
@@ -54,22 +55,33 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import msgspec
 import trio
 
+from actors import names as actor_names
 from actors.journal.records import Deed, as_commit
+from actors.messages.keys import parse_key
+from actors.people.pairing_rows import rows_of
+from actors.people.pairing_rules import is_open
+from actors.people.rows import PERSON, decoded
+from connectors.admin.applied_settings import read_applied
 from connectors.admin.display import make_safe
-from connectors.admin.overview import GrowthRate
 from connectors.admin.settings import Origins, Way
+from connectors.admin.trends import Trends
 from runtime.errors import KernelError, StoreError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
+    from actors.people.pairing_rules import PairingRequest
     from actors.services import Services
+    from connectors.admin.applied_settings import Applied
     from connectors.config.app import AppConfig
-    from runtime.store.database import Database, RepairResult
+    from runtime.store.database import Database, Inspection, RepairResult
+    from runtime.store.rows import StoredEntry
     from runtime.system import ActorSystem
     from runtime.telemetry.metrics import Metrics
 
@@ -109,8 +121,8 @@ class ViewSources:
     origins: Callable[[], Origins] = dict[Way, object]
     """Says where each setting was written."""
 
-    pace: GrowthRate = field(default_factory=GrowthRate)
-    """How fast messages come in; used in the kernel's tasks only."""
+    trends: Trends = field(default_factory=Trends)
+    """What the last day looked like; one for each page."""
 
     threads: trio.CapacityLimiter = field(
         default_factory=lambda: trio.CapacityLimiter(MOST_LOOKS)
@@ -301,3 +313,93 @@ def chosen(text: str, known: Mapping[str, T], usual: str) -> tuple[str, T]:
     """Choose an entry by its name; the usual one for an unknown name."""
     name = text if text in known else usual
     return name, known[name]
+
+
+# --- names for people ----------------------------------------
+
+MOST_NAMES = 2_000
+"""People whose names are looked up for one page."""
+
+
+def names_of(rows: Inspection) -> dict[str, str]:
+    """Give the names of people by account, of a bounded number of them."""
+    found: dict[str, str] = {}
+    for row in islice(rows.entries(PERSON), MOST_NAMES):
+        person = decoded(row)
+        for account in person.accounts:
+            if person.name:
+                found[account] = person.name
+    return found
+
+
+def place_text(connector: str, chat: str, thread: str = "") -> str:
+    """Name a chat for people: `lobby on page`, `kitchen on cli`."""
+    inner = chat.partition("/")[0] if "/" in chat else chat
+    text = inner + (f" / {thread}" if thread else "")
+    return f"{text} · {connector}" if text else connector
+
+
+def conversation_label(stream: str, known: Mapping[str, str]) -> dict[str, str]:
+    """Say who talks with whom, and where, for the stream of a conversation.
+
+    Args:
+        stream: its name.
+        known: names of people, by account.
+    """
+    try:
+        key = parse_key(stream)
+    except ValueError:
+        return {"who": stream, "agent": "", "place": "", "lane": ""}
+    account = f"{key.connector}/{key.sender}"
+    who = known.get(account, key.sender) or place_text("", key.chat).removesuffix(" · ")
+    place = place_text(key.connector, key.chat, key.thread)
+    return {"who": who, "agent": key.agent, "place": place, "lane": key.lane}
+
+
+PARTS = {
+    "agent": "agent",
+    "sessions": "conversations",
+    "turns": "answers being made",
+    "condensers": "summaries",
+    "consultants": "questions among agents",
+    "memory": "memory",
+    "recollections": "recollections",
+    "connector": "connector",
+    "listener": "listener",
+    "couriers": "couriers",
+    "acknowledgements": "reactions",
+    "bounce": "undeliverable answers",
+}
+"""What parts of the tree are called for people."""
+
+
+def actor_label(name: str) -> str:
+    """Name an actor for people: `anna · conversations`, `Sam with anna`."""
+    below = name.removeprefix(f"{actor_names.ROOT}/")
+    branch, _, rest = below.partition("/")
+    owner, _, part = rest.partition("/")
+    if branch not in {"agents", "connectors"} or not owner:
+        return PARTS.get(below, below)
+    kind, _, one = part.partition("/")
+    if kind == "sessions" and one:
+        label = conversation_label(one, {})
+        return f"{label['who']} ↔ {label['agent'] or owner}"
+    return f"{owner} · {PARTS.get(kind, kind)}" if kind else owner
+
+
+def asking(
+    requests: list[StoredEntry], guests: list[StoredEntry], now: float
+) -> list[PairingRequest]:
+    """Give who asks to be let in, the first one first."""
+    found = rows_of(requests, guests).requests
+    return sorted(
+        (each for each in found if is_open(each, now)), key=lambda x: x.asked_at
+    )
+
+
+def applied_of(look: Look) -> Applied | None:
+    """Read what the running settings are; None: nobody notes it, as in a test."""
+    try:
+        return read_applied(Path(look.config.store.path))
+    except (OSError, ValueError):
+        return None

@@ -6,11 +6,17 @@ import math
 from typing import TYPE_CHECKING
 
 from connectors.admin.conversations import read_conversations, read_story
-from connectors.admin.display import moment
-from connectors.web.page.views.base import View, number_of, read_view
+from connectors.web.page.views.base import (
+    View,
+    conversation_label,
+    names_of,
+    number_of,
+    read_view,
+)
 from runtime.store.database import FIRST, Mark
 
 if TYPE_CHECKING:
+    from connectors.admin.conversations import Conversation
     from connectors.web.page.views.base import Look, ViewRequest, ViewValues
 
 MOST_LISTED = 50
@@ -25,7 +31,14 @@ async def load(asked: ViewRequest) -> ViewValues:
 def read_list(look: Look) -> ViewValues:
     """List conversations, last active first."""
     query = look.query
+    find = query.get("find", "").strip()
     with look.database.inspect() as rows:
+        known = names_of(rows)
+
+        def fits(each: Conversation) -> bool:
+            who = known.get(f"{each.body.connector}/{each.body.sender_id}", "")
+            return find.casefold() in f"{each.stream} {who}".casefold()
+
         found = read_conversations(
             rows,
             MOST_LISTED,
@@ -33,14 +46,15 @@ def read_list(look: Look) -> ViewValues:
             past=mark_of(query.get("past", "")),
             agent=query.get("agent", ""),
             connector=query.get("connector", ""),
+            fits=fits,
         )
     return {
         "name": "",
         "found": [
             {
                 "stream": each.stream,
+                "label": conversation_label(each.stream, known),
                 "body": each.body,
-                "last_at": moment(each.body.last_message_at),
             }
             for each in found.found
         ],
@@ -49,6 +63,7 @@ def read_list(look: Look) -> ViewValues:
         "connectors": list(look.config.connectors),
         "agent": query.get("agent", ""),
         "connector": query.get("connector", ""),
+        "find": find,
         "is_first": not query.get("past"),
     }
 
@@ -60,7 +75,8 @@ def read_one(look: Look) -> ViewValues:
     key = look.inside.services.receipt_key
     with look.database.inspect() as rows:
         told = read_story(rows, name, MOST_EVENTS, key, before=before, after=after)
-    return {"name": name, "told_of": told}
+        label = conversation_label(name, names_of(rows))
+    return {"name": name, "label": label, "told_of": told}
 
 
 def mark_of(text: str) -> Mark:

@@ -1,24 +1,318 @@
-"""The state of the company at a glance."""
+"""Is it well, and what should I do? The state of the company at a glance."""
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
+import trio
 
 from actors import names
-from connectors.admin.overview import ACCEPTED, WaitingCounts, read_waiting, sum_figures
-from connectors.web.page.views.base import View, read_view
-from runtime.errors import StoreError
+from actors.journal import records
+from actors.journal.records import UsageRecord
+from actors.people.pairing_rows import GUEST, PAIRING
+from connectors.admin.display import read_record
+from connectors.admin.overview import WaitingCounts, read_waiting, sum_figures
+from connectors.admin.queue import count_unsent
+from connectors.admin.trends import (
+    DAY,
+    GOOD_ENDS,
+    Trends,
+    chart_lines,
+    place_of,
+    quantile,
+    sample_of,
+)
+from connectors.admin.usage import budget_statuses
+from connectors.web.page.views.base import (
+    Look,
+    View,
+    ViewRequest,
+    actor_label,
+    applied_of,
+    asking,
+    chosen,
+    place_text,
+    read_view,
+)
+from runtime.errors import KernelError, StoreError
+from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from connectors.web.page.views.base import Look, ViewRequest, ViewValues
+    from actors.approvals.rules import OpenApproval
+    from connectors.admin.trends import Minute
+    from connectors.web.page.views.base import ViewSources, ViewValues
     from runtime.actor.statistics import ActorStatistics
 
-MOST_FAILURES = 10
-"""Most failed actors, and most dead letters, that the page lists."""
+LOG = EventLog("page")
+
+HANGS = 60.0
+"""Seconds with one message after which an actor is listed as stuck."""
+
+WAITS = 60.0
+"""Seconds that the oldest message may wait before it is listed."""
+
+SLOW_LOOP = 0.5
+"""Seconds of loop lag above which the overview says so."""
+
+MOST_LISTED = 5
+"""Of one kind of things to do."""
+
+MOST_SEEDED = 20_000
+"""Records of the last day that are read once, for the lines."""
+
+SPANS = {"hour": (3_600.0, 60), "day": (DAY, 96)}
+"""Seconds, and points of a line."""
+
+
+class Todo(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that wants a person."""
+
+    tone: str
+    """`bad`: something does not work; `warn`: it will, or it costs."""
+
+    text: str
+    """English, with places for `values`."""
+
+    values: dict[str, object] = {}
+    href: str = ""
+    label: str = ""
+    """What the link says."""
+
+
+async def load(asked: ViewRequest) -> ViewValues:
+    """Show the overview."""
+    inside = asked.inside
+    reasons = await inside.readiness()
+    approvals = inside.services.board.open
+    await watch(inside)
+
+    def read(look: Look) -> ViewValues:
+        todos = [
+            Todo(tone="bad", text="{reason}", values={"reason": x}) for x in reasons
+        ]
+        todos += [approval_todo(each) for each in approvals[:MOST_LISTED]]
+        return read_all(look, todos)
+
+    return await read_view(asked, read)
+
+
+def approval_todo(approval: OpenApproval) -> Todo:
+    """Say that an agent waits for leave, and where it is given."""
+    chat, agent = approval.address.chat, approval.agent
+    is_direct = chat.endswith(f"/{agent}")
+    is_room = chat.startswith("#")
+    room = f"/chat/room/{chat.removeprefix('#')}"
+    return Todo(
+        tone="warn",
+        text="{agent} asks whether it may use {tool}, in {place}",
+        values={
+            "agent": agent,
+            "tool": approval.tool,
+            "place": place_text(approval.address.connector, chat),
+        },
+        href=room if is_room else f"/chat/with/{agent}" if is_direct else "",
+        label="Decide",
+    )
+
+
+def read_all(look: Look, todos: list[Todo]) -> ViewValues:
+    """Read metrics, actors, the queue and what is to be done."""
+    inside, query = look.inside, look.query
+    actors = inside.system.actors()
+    waiting, trouble = waiting_of(look)
+    if trouble:
+        todos.append(Todo(tone="bad", text="{reason}", values={"reason": trouble}))
+    else:
+        seed(look, inside.trends)
+        todos += rows_todos(look, waiting)
+    todos += [*connector_todos(look, actors), *actor_todos(actors)]
+    todos += [*settings_todos(look)]
+    sums = sum_figures(inside.metrics.figures())
+    if sums.lag > SLOW_LOOP:
+        todos.append(
+            Todo(
+                tone="warn",
+                text="The event loop is late by {seconds} s: something blocks it",
+                values={"seconds": round(sums.lag, 1)},
+                href="/actors",
+                label="See what runs",
+            )
+        )
+    todos.sort(key=lambda each: each.tone != "bad")
+    span, _ = chosen(query.get("span", ""), SPANS, "day")
+    return {
+        "todos": todos,
+        "verdict": todos[0].tone if todos else "good",
+        "sums": sums,
+        "open": 0 if waiting is None else waiting.open,
+        "unsaid": 0 if waiting is None else waiting.unsaid,
+        "dead": 0 if waiting is None else waiting.dead,
+        "turns": sum(each.kind == "Turn" for each in actors),
+        "accounts": accounts(look, actors, sums.connectors),
+        "letters": letters(look),
+        "now": look.now,
+        "span": span,
+        "spans": list(SPANS),
+        "charts": charts(look, inside.trends, span),
+    }
+
+
+def waiting_of(look: Look) -> tuple[WaitingCounts | None, str]:
+    """Count waiting messages; or give the error."""
+    try:
+        with look.database.inspect() as rows:
+            return read_waiting(rows), ""
+    except StoreError as error:
+        return None, str(error)
+
+
+# --- things to do ----------------------------------------
+
+
+def rows_todos(look: Look, waiting: WaitingCounts | None) -> list[Todo]:
+    """List what the rows say: failures, waiting messages, strangers, budgets."""
+    found: list[Todo] = []
+    with look.database.inspect() as rows:
+        oldest = rows.oldest_open().message
+        unsent = count_unsent(rows)
+        requests = asking(
+            list(rows.entries(PAIRING)), list(rows.entries(GUEST)), look.now
+        )
+        budgets = budget_statuses(rows, look.config, look.now, look.complain)
+    failed = 0 if waiting is None else waiting.inbox.get("dead", 0)
+    if failed:
+        found.append(
+            Todo(
+                tone="warn",
+                text="Messages that could not be answered: {count}",
+                values={"count": failed},
+                href="/queue?state=failed",
+                label="See why",
+            )
+        )
+    if unsent:
+        found.append(
+            Todo(
+                tone="warn",
+                text="Answers that were perhaps not sent: {count}",
+                values={"count": unsent},
+                href="/queue#unsent",
+                label="See which",
+            )
+        )
+    if oldest and look.now - oldest > WAITS:
+        found.append(
+            Todo(
+                tone="warn",
+                text="The oldest message has waited for {span}",
+                values={"seconds": look.now - oldest},
+                href="/queue?state=pending",
+                label="See what waits",
+            )
+        )
+    found += [
+        Todo(
+            tone="warn",
+            text="{name} ({account}) asks to be let in",
+            values={"name": each.name, "account": each.account},
+            href="/people",
+            label="Decide",
+        )
+        for each in requests[:MOST_LISTED]
+    ]
+    for each in budgets:
+        if 0 in {each.left_usd, each.left_tokens}:
+            found.append(
+                Todo(
+                    tone="bad",
+                    text="The budget of this {period} is used up: {who}",
+                    values={"period": each.period, "who": each.who or each.scope},
+                    href="/usage#budgets",
+                    label="See what it went on",
+                )
+            )
+    return found
+
+
+def connector_todos(look: Look, actors: Sequence[ActorStatistics]) -> list[Todo]:
+    """List connectors that do not run."""
+    states = {each.name: each.state for each in actors}
+    return [
+        Todo(
+            tone="bad",
+            text="The connector {name} does not run",
+            values={"name": name},
+            href=f"/actors?find={name}",
+            label="See why",
+        )
+        for name in look.config.connectors
+        if states.get(names.connector(name), "dead") != "running"
+        and name
+        in {x.split("/")[2] for x in states if x.startswith(f"{names.CONNECTORS}/")}
+    ]
+
+
+def actor_todos(actors: Sequence[ActorStatistics]) -> list[Todo]:
+    """List what hangs, and what failed."""
+    stuck = [each for each in actors if each.busy_for > HANGS]
+    stuck.sort(key=lambda each: -each.busy_for)
+    found = [
+        Todo(
+            tone="warn",
+            text="{actor} has been at one message for {span}",
+            values={"actor": actor_label(each.name), "seconds": each.busy_for},
+            href="/actors",
+            label="Look",
+        )
+        for each in stuck[:MOST_LISTED]
+    ]
+    failed = sum(bool(each.last_end) for each in actors)
+    if failed:
+        found.append(
+            Todo(
+                tone="warn",
+                text="Actors that failed and were restarted: {count}",
+                values={"count": failed},
+                href="/actors?show=failed",
+                label="See why",
+            )
+        )
+    return found
+
+
+def settings_todos(look: Look) -> list[Todo]:
+    """List settings that were not taken over."""
+    applied = applied_of(look)
+    if applied is None:
+        return []
+    found: list[Todo] = []
+    if applied.mistake:
+        found.append(
+            Todo(
+                tone="bad",
+                text="The settings that were saved last have a mistake",
+                href="/settings",
+                label="See where",
+            )
+        )
+    if applied.waiting:
+        found.append(
+            Todo(
+                tone="warn",
+                text="Settings that wait for a restart: {count}",
+                values={"count": len(applied.waiting)},
+                href="/settings",
+                label="See which",
+            )
+        )
+    return found
+
+
+# --- connectors and letters ----------------------------------------
 
 
 class Account(msgspec.Struct, frozen=True):
@@ -32,57 +326,6 @@ class Account(msgspec.Struct, frozen=True):
     """Accepted since the start."""
 
     last_end: str
-
-
-class Failure(msgspec.Struct, frozen=True):
-    """Something that went wrong."""
-
-    who: str
-    what: str
-    times: int
-
-
-async def load(asked: ViewRequest) -> ViewValues:
-    """Show the overview."""
-    inside = asked.inside
-    reasons = await inside.readiness()
-    values = await read_view(asked, read)
-    accepted = values["accepted"]
-    now = inside.services.clock.monotonic()
-    pace = inside.pace.look(accepted if isinstance(accepted, int) else 0, now)
-    redact = inside.services.redact
-    return {**values, "reasons": list(map(redact, reasons)), "pace": pace}
-
-
-def read(look: Look) -> ViewValues:
-    """Read metrics, actors and the queue."""
-    inside = look.inside
-    actors = inside.system.actors()
-    waiting, trouble = waiting_of(look)
-    sums = sum_figures(inside.metrics.figures())
-    return {
-        "sums": sums,
-        "accepted": sums.messages.get(ACCEPTED, 0),
-        "waiting": waiting,
-        "open": 0 if waiting is None else waiting.open,
-        "unsaid": 0 if waiting is None else waiting.unsaid,
-        "dead": 0 if waiting is None else waiting.dead,
-        "trouble": trouble,
-        "turns": sum(each.kind == "Turn" for each in actors),
-        "accounts": accounts(look, actors, sums.connectors),
-        "failures": failures(actors),
-        "letters": letters(look),
-        "now": look.now,
-    }
-
-
-def waiting_of(look: Look) -> tuple[WaitingCounts | None, str]:
-    """Count waiting messages; or give the error."""
-    try:
-        with look.database.inspect() as rows:
-            return read_waiting(rows), ""
-    except StoreError as error:
-        return None, str(error)
 
 
 def accounts(
@@ -109,21 +352,122 @@ def accounts(
     return found
 
 
-def failures(actors: Sequence[ActorStatistics]) -> list[Failure]:
-    """List actors whose last run failed, the most restarted first."""
-    found = sorted(
-        (each for each in actors if each.last_end),
-        key=lambda each: (-each.restarts, each.name),
-    )
-    return [Failure(x.name, x.last_end, x.restarts) for x in found[:MOST_FAILURES]]
-
-
-def letters(look: Look) -> list[Failure]:
-    """List the last dead letters."""
-    last = look.inside.system.dead_letters.last()[-MOST_FAILURES:]
+def letters(look: Look) -> list[dict[str, str]]:
+    """List the last messages between actors that nobody took."""
+    last = look.inside.system.dead_letters.last()[-2 * MOST_LISTED :]
     return [
-        Failure(each.recipient, f"{type(each.message).__name__}: {each.reason}", 1)
+        {"who": each.recipient, "what": f"{type(each.message).__name__}: {each.reason}"}
         for each in reversed(last)
+    ]
+
+
+# --- lines over time ----------------------------------------
+
+
+async def watch(inside: ViewSources) -> None:
+    """Take one sample of the metrics, and count what waits for a person.
+
+    A database that does not answer is left out; the next sample goes on.
+    """
+    now = inside.services.clock.wall()
+
+    def look() -> tuple[float, dict[str, int]]:
+        with inside.database.inspect() as rows:
+            since = rows.oldest_open().message
+            counts = read_waiting(rows)
+            requests = asking(
+                list(rows.entries(PAIRING)), list(rows.entries(GUEST)), now
+            )
+            failed = counts.inbox.get("dead", 0) + count_unsent(rows)
+        badges = {"queue": failed, "people": len(requests)}
+        return (max(0.0, now - since) if since else 0.0), badges
+
+    def sample() -> None:
+        age, badges = look()
+        inside.trends.take(sample_of(inside.metrics.figures(), now, age))
+        badges["overview"] = len(inside.services.board.ids)
+        inside.trends.badges = badges
+
+    try:
+        await trio.to_thread.run_sync(
+            sample, abandon_on_cancel=True, limiter=inside.threads
+        )
+    except (KernelError, OSError) as error:
+        LOG.debug("no sample taken", why=str(error))
+
+
+def seed(look: Look, trends: Trends) -> None:
+    """Enter what the store knows of the last day, once."""
+    if trends.is_seeded:
+        return
+    trends.is_seeded = True
+    since = look.now - DAY
+    with look.database.inspect() as rows:
+        for row in islice(rows.records(records.USAGE, since), MOST_SEEDED):
+            body = read_record(row, UsageRecord, look.complain)
+            if body is None:
+                continue
+            minute = trends.minute(row.at)
+            minute.tokens += body.input_tokens + body.output_tokens
+            minute.dollars += body.cost
+            minute.times[place_of(body.seconds)] += 1
+            minute.errors += body.status not in GOOD_ENDS
+        for row in islice(rows.records(records.AUDIT, since), MOST_SEEDED):
+            trends.minute(row.at).messages += 1
+
+
+def charts(look: Look, trends: Trends, span: str) -> list[dict[str, object]]:
+    """Draw the lines of a span."""
+    seconds, points = SPANS[span]
+    past = trends.series(look.now, seconds, points)
+    whole = past[0].__class__()
+    for each in past:
+        whole.add(each)
+
+    def line(
+        title: str,
+        kind: str,
+        total: float | None,
+        *rows: Sequence[float | None],
+        first: str = "",
+        second: str = "",
+    ) -> dict[str, object]:
+        drawn = chart_lines(*rows)
+        return {
+            "title": title,
+            "kind": kind,
+            "total": total,
+            "lines": drawn.lines,
+            "area": drawn.area,
+            "top": drawn.top,
+            "first": first,
+            "second": second,
+        }
+
+    def row(value: Callable[[Minute], float]) -> list[float | None]:
+        return [value(each) for each in past]
+
+    return [
+        line("Messages", "number", whole.messages, row(lambda x: x.messages)),
+        line(
+            "Time to answer",
+            "seconds",
+            quantile(whole.times, 0.5),
+            [quantile(each.times, 0.5) for each in past],
+            [quantile(each.times, 0.95) for each in past],
+            first="half within",
+            second="95 of 100 within",
+        ),
+        line("Dollars", "money", whole.dollars, row(lambda x: x.dollars)),
+        line("Tokens", "number", whole.tokens, row(lambda x: x.tokens)),
+        line("Failed answers", "number", whole.errors, row(lambda x: x.errors)),
+        line(
+            "Longest wait in the queue",
+            "seconds",
+            past[-1].queue_age,
+            row(lambda x: x.queue_age),
+        ),
+        line("Event loop lag", "seconds", past[-1].lag, row(lambda x: x.lag)),
     ]
 
 

@@ -1,12 +1,20 @@
-"""The queue: messages that wait or failed, with retry and drop by hand."""
+"""Messages: those that wait or failed, and the life of each; retry, drop and stop."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from connectors.admin.job import STATES, QueueJob
+import msgspec
+
+from actors import names
+from actors.journal import records
+from actors.journal.records import Deed, UsageRecord, as_commit
+from actors.messages.inbound import DelegationChain
+from actors.messages.keys import session_key
+from actors.protocol import StopDelegated
+from connectors.admin.display import read_record
+from connectors.admin.job import STATES, QueueJob, read_inbound
 from connectors.admin.overview import read_waiting
 from connectors.admin.queue import (
     USUAL,
@@ -16,66 +24,120 @@ from connectors.admin.queue import (
     read_unsent,
     retry_one,
 )
-from connectors.web.page.views.base import View, change_by_hand, number_of, read_view
+from connectors.web.page.views.base import (
+    Refusal,
+    View,
+    change_by_hand,
+    conversation_label,
+    names_of,
+    number_of,
+    place_text,
+    read_view,
+)
+from connectors.web.page.words import moment_of
+from runtime.actor.messages import Keyed
+from runtime.errors import KernelError, StoreError
+from runtime.store.rows import StoredMessage
+from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from actors.messages.inbound import Inbound
+    from connectors.admin.queue import JobPage, WholeMessage
     from connectors.web.page.views.base import Look, ViewRequest, ViewValues
-    from runtime.store.database import Database, RepairResult
+    from runtime.store.database import Database, Inspection, RepairResult
+
+LOG = EventLog("page")
 
 MOST_LISTED = 50
 
+MOST_LOOKED_AT = 2_000
+"""Messages that are read for one page of a search."""
+
+REASONS = {
+    "model": "the model could not answer",
+    "refused": "the model refused to answer",
+    "budget": "a budget is used up",
+    "timeout": "it took too long",
+    "broken": "an internal error; see the log",
+    "by hand": "dropped by hand",
+    "command": "a command",
+    "not_addressed": "no agent was meant",
+    "unrouted": "no agent hears this chat",
+    "stopped": "somebody stopped it",
+    "lost": "the process ended in the middle of it",
+}
+"""What reasons mean, for people; others are shown as they are."""
+
 
 async def load(asked: ViewRequest) -> ViewValues:
-    """List messages, or show one with its deliveries."""
+    """List messages, or show the life of one."""
     return await read_view(asked, read_one if asked.query.get("id") else read_list)
+
+
+# --- the list ----------------------------------------
 
 
 def read_list(look: Look) -> ViewValues:
     """List messages, the newest first, and unsent deliveries."""
-    state = look.query.get("state", "")
-    wanted = (state,) if state in STATES else USUAL
-    past = number_of(look.query.get("past", ""))
+    query = look.query
+    state, find = query.get("state", ""), query.get("find", "").strip()
+    is_all = state == "all" or (bool(find) and state not in STATES)
+    wanted = (state,) if state in STATES else tuple(STATES) if is_all else USUAL
+    past = number_of(query.get("past", ""))
     with look.database.inspect() as store:
-        found = read_jobs(store, wanted, MOST_LISTED, look.complain, past)
+        found = searched(look, store, wanted, past, find)
         waiting = read_waiting(store)
         unsent = read_unsent(store, MOST_LISTED)
     rows = [
         {
             "job": job,
+            "place": place_text(job.connector, job.chat, job.thread),
             "age": look.now - row.at,
             "due_in": row.due_at - look.now,
+            "why": REASONS.get(job.reason, job.reason),
             **may(job, is_put_off=row.due_at > look.now),
         }
         for job, row in zip(found.jobs, found.rows, strict=True)
     ]
+    counts = {
+        name: sum(waiting.inbox.get(each, 0) for each in states)
+        for name, states in STATES.items()
+    }
     return {
         "id": "",
         "rows": rows,
-        "short": found.short,
         "next": found.next,
         "past": past,
-        "state": state if state in STATES else "",
+        "state": state if state in STATES else "all" if is_all else "",
         "states": list(STATES),
-        "inbox": waiting.inbox,
-        "outbox": waiting.outbox,
+        "counts": counts,
+        "find": find,
         "unsent": unsent,
     }
 
 
-def read_one(look: Look) -> ViewValues:
-    """Read one message with its deliveries."""
-    name = look.query["id"].partition(":")[0]
-    key = look.inside.services.receipt_key
-    with look.database.inspect() as rows:
-        whole = collect(rows, name, key, look.complain)
-    due_at = whole.message.due_at
-    is_put_off = due_at is not None and datetime.fromisoformat(due_at) > now_of(look)
-    return {
-        "id": name,
-        "whole": whole,
-        "gone": [each.id for each in whole.deliveries if each.is_gone],
-        **may(whole.message, is_put_off=is_put_off),
-    }
+def searched(
+    look: Look, rows: Inspection, wanted: tuple[str, ...], past: int, find: str
+) -> JobPage:
+    """Read a page of messages; with words to find, of those that have them."""
+    page = read_jobs(rows, wanted, MOST_LISTED, look.complain, past)
+    if not find:
+        return page
+    jobs, stored = list[QueueJob](), list[StoredMessage]()
+    looked_at = 0
+    while True:
+        for job, row in zip(page.jobs, page.rows, strict=True):
+            words = f"{job.id} {job.text} {job.sender_name} {job.agent} {job.chat}"
+            if find.casefold() in words.casefold():
+                jobs.append(job)
+                stored.append(row)
+        looked_at += len(page.jobs)
+        if not page.next or len(jobs) >= MOST_LISTED or looked_at >= MOST_LOOKED_AT:
+            break
+        page = read_jobs(rows, wanted, MOST_LISTED, look.complain, page.next)
+    return msgspec.structs.replace(page, jobs=jobs, rows=tuple(stored), short={})
 
 
 def may(job: QueueJob, *, is_put_off: bool) -> dict[str, bool]:
@@ -85,12 +147,195 @@ def may(job: QueueJob, *, is_put_off: bool) -> dict[str, bool]:
     return {
         "may_retry": has_failed or (waits and is_put_off),
         "may_drop": has_failed or waits,
+        "may_stop": job.status == "running" or (waits and is_put_off),
     }
 
 
-def now_of(look: Look) -> datetime:
-    """Give the time of a reading."""
-    return datetime.fromtimestamp(look.now, UTC)
+# --- the life of one message ----------------------------------------
+
+
+OVER = "Over: {state}"
+
+
+class Moment(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that happened to a message."""
+
+    at: float
+    """Unix seconds."""
+
+    tone: str
+    text: str
+    """English, with places for `values`."""
+
+    values: dict[str, object] = {}
+    words: str = ""
+    """What was said, or what a tool gave."""
+
+    note: str = ""
+    calls: tuple[dict[str, str], ...] = ()
+
+
+def read_one(look: Look) -> ViewValues:
+    """Read one message: what happened to it, with its deliveries."""
+    name = look.query["id"].partition(":")[0]
+    key = look.inside.services.receipt_key
+    with look.database.inspect() as rows:
+        whole = collect(rows, name, key, look.complain)
+        runs = list(runs_of(look, rows, whole.message))
+        label = conversation_label(whole.conversation, names_of(rows))
+    it = whole.message
+    is_put_off = it.due_at is not None and moment_of(it.due_at).timestamp() > look.now
+    life = [*own_moments(whole), *map(run_moment, runs)]
+    life += [*step_moments(whole), *delivery_moments(whole)]
+    # What is stored at one moment stands in the order in which it came about.
+    life.sort(key=lambda each: (each.at, each.text == OVER))
+    return {
+        "id": name,
+        "whole": whole,
+        "label": label,
+        "place": place_text(it.connector, it.chat, it.thread),
+        "why": REASONS.get(it.reason, it.reason),
+        "life": life,
+        "bars": bars(whole, look.now),
+        "tokens": sum(each.input_tokens + each.output_tokens for _, each in runs),
+        "cost": sum(each.cost for _, each in runs),
+        "gone": [each.id for each in whole.deliveries if each.is_gone],
+        **may(it, is_put_off=is_put_off),
+    }
+
+
+def runs_of(
+    look: Look, rows: Inspection, job: QueueJob
+) -> Iterator[tuple[float, UsageRecord]]:
+    """Give what each attempt at a message used, and when it was stored."""
+    for attempt in range(1, min(job.attempts, 20) + 1):
+        row = rows.record(records.USAGE, f"{job.id}#{attempt}")
+        body = None if row is None else read_record(row, UsageRecord, look.complain)
+        if row is not None and body is not None:
+            yield row.at, body
+
+
+def seconds_of(at: str | None) -> float:
+    """Read a time; 0: there is none."""
+    return moment_of(at).timestamp() if at else 0.0
+
+
+def own_moments(whole: WholeMessage) -> Iterator[Moment]:
+    """Give what the message's own row says."""
+    it = whole.message
+    received, begun = seconds_of(it.received_at), seconds_of(it.started_at)
+    who = it.sender_name or it.sender_id
+    if received:
+        yield Moment(
+            at=received,
+            tone="busy",
+            text="{who} asked on {place}",
+            values={"who": who or "?", "place": it.connector},
+            words=it.text,
+        )
+    if begun:
+        yield Moment(
+            at=begun,
+            tone="soft",
+            text="Its turn came after {span}",
+            values={"seconds": max(0.0, begun - received)},
+        )
+    settled = seconds_of(it.settled_at)
+    if settled:
+        yield Moment(
+            at=settled,
+            tone="bad" if it.status == "failed" else "good",
+            text=OVER,
+            values={"status": it.status},
+            note="" if it.reason == "ok" else REASONS.get(it.reason, it.reason),
+        )
+    elif it.due_at and it.status == "pending":
+        yield Moment(
+            at=seconds_of(it.due_at),
+            tone="warn",
+            text="To be tried again then",
+            note=REASONS.get(it.reason, it.reason),
+        )
+
+
+def run_moment(run: tuple[float, UsageRecord]) -> Moment:
+    """Describe one attempt: its model, time, tokens and cost."""
+    at, it = run
+    has_failed = it.status not in {"ok", "cancelled", "stopped"}
+    return Moment(
+        at=at - 0.001,  # before what is stored at the same moment
+        tone="bad" if has_failed else "good",
+        text="Attempt {attempt} with {model}: {tokens} tokens, {cost}",
+        values={
+            "attempt": it.attempt,
+            "model": f"{it.provider}/{it.model}" if it.model else it.provider,
+            "tokens": it.input_tokens + it.output_tokens,
+            "dollars": it.cost,
+            "seconds": it.seconds,
+            "rounds": it.rounds,
+        },
+        note=REASONS.get(it.status, it.status) if has_failed else "",
+    )
+
+
+STEPS = {
+    "round": ("soft", "The model was asked"),
+    "tool": ("soft", "Tool {who}"),
+    "leave": ("warn", "Approval for {who}"),
+}
+
+
+def step_moments(whole: WholeMessage) -> Iterator[Moment]:
+    """Give the recorded steps of its turn."""
+    for each in whole.steps:
+        tone, text = STEPS.get(each.what, ("soft", "{state}"))
+        usage = each.usage
+        values: dict[str, object] = {"who": each.who, "status": each.what}
+        if usage is not None:
+            values["tokens"] = usage.input_tokens + usage.output_tokens
+        yield Moment(
+            at=seconds_of(each.at),
+            tone="bad" if each.reason == "error" else tone,
+            text=text,
+            values=values,
+            words=each.text,
+            note={"bad": "its receipt is not genuine"}.get(each.proof, ""),
+            calls=tuple(
+                {"name": call.name, "arguments": call.arguments} for call in each.calls
+            ),
+        )
+
+
+def delivery_moments(whole: WholeMessage) -> Iterator[Moment]:
+    """Give when its answers were stored, and sent."""
+    for each in whole.deliveries:
+        stored, settled = seconds_of(each.enqueued_at), seconds_of(each.settled_at)
+        yield Moment(at=stored, tone="soft", text="Answer stored", words=each.text)
+        if settled:
+            yield Moment(
+                at=settled,
+                tone={"sent": "good", "dead": "bad"}.get(each.state, "warn"),
+                text="Answer: {state}",
+                values={"status": each.state, "attempts": each.attempts},
+                note="" if each.state == "sent" else each.receipt,
+            )
+
+
+def bars(whole: WholeMessage, now: float) -> dict[str, float]:
+    """Give the seconds a message waited, was worked on, and was on its way."""
+    it = whole.message
+    received = seconds_of(it.received_at)
+    settled = seconds_of(it.settled_at)
+    begun = seconds_of(it.started_at) or (received if settled else now)
+    ended = settled or now
+    sent = max((seconds_of(x.settled_at) for x in whole.deliveries), default=0.0)
+    wait = max(0.0, min(begun, ended) - received)
+    work = max(0.0, ended - max(begun, received))
+    send = max(0.0, sent - ended) if settled else 0.0
+    return {"wait": wait, "work": work, "send": send, "whole": wait + work + send}
+
+
+# --- changes ----------------------------------------
 
 
 async def retry(asked: ViewRequest) -> str:
@@ -115,4 +360,66 @@ def dropped(asked: ViewRequest, database: Database) -> RepairResult:
     return drop_one(database, asked.form.get("id", ""), now)
 
 
-VIEW = View("queue", "Queue", load, every=3.0, actions={"retry": retry, "drop": drop})
+async def stop(asked: ViewRequest) -> str:
+    """Stop what a message causes, as `/stop all` in its chat would.
+
+    Only what comes from this one message ends, whichever agents work on it.
+    """
+    inside = asked.inside
+    services, target = inside.services, asked.form.get("id", "")
+    try:
+        with inside.database.inspect() as rows:
+            inbound = read_inbound(rows.message(target))
+    except KernelError as error:
+        raise Refusal(services.redact(str(error))) from error
+    if inbound is None:
+        raise Refusal("another release wrote this message; drop it instead")
+    reached = stopped_at(asked, inbound)
+    if not reached:
+        raise Refusal("no agent works on it now")
+    deed = Deed("stop", "stopped", target, asked.person)
+    LOG.info("changed by hand", what="stop", target=target, by=asked.person)
+    try:
+        await services.store.commit(as_commit(deed, services))
+    except StoreError as error:
+        LOG.warning("changed by hand, not on record", target=target, why=str(error))
+    return f"message {target} is being stopped"
+
+
+def stopped_at(asked: ViewRequest, inbound: Inbound) -> int:
+    """Tell the conversations of a message's chat to stop; count those told."""
+    inside = asked.inside
+    services = inside.services
+    by = msgspec.structs.replace(
+        inbound,
+        id=services.ids.new(),
+        correlation_id=services.ids.new(),
+        text="/stop all",
+        chain=DelegationChain(),
+    )
+    stop = StopDelegated(by, "", correlation_id=inbound.correlation_id, is_all=True)
+    told, scope = 0, services.sessions.session_scope
+    for name in {
+        each.name for each in inside.system.actors() if is_sessions(each.name)
+    }:
+        agent = name.removeprefix(f"{names.AGENTS}/").removesuffix("/sessions")
+        ref = inside.system.find(name)
+        if ref is not None:
+            key = session_key(inbound, agent, scope).text
+            ref.tell(Keyed(key, stop, may_wake=False))
+            told += 1
+    return told
+
+
+def is_sessions(name: str) -> bool:
+    """Whether an actor is the supervisor of an agent's conversations."""
+    return name.startswith(f"{names.AGENTS}/") and name.endswith("/sessions")
+
+
+VIEW = View(
+    "queue",
+    "Messages",
+    load,
+    every=3.0,
+    actions={"retry": retry, "drop": drop, "stop": stop},
+)

@@ -5,9 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from connectors.admin import schedule
 from connectors.admin.schedule import all_rows, find_row, read_runs, shown
-from connectors.web.page.views.base import View, change_by_hand, read_view
+from connectors.web.page.views.base import (
+    View,
+    change_by_hand,
+    names_of,
+    place_text,
+    read_view,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,11 +37,18 @@ async def load(asked: ViewRequest) -> ViewValues:
 def read_list(look: Look) -> ViewValues:
     """List appointments, the next one first, and the last runs."""
     with look.database.inspect() as rows:
-        found = all_rows(rows)
+        known, found = names_of(rows), all_rows(rows)
         runs = read_runs(rows, "", MOST_RUNS, look.complain)
     return {
         "one": None,
-        "rows": [shown(each) for each in found[:MOST_LISTED]],
+        "rows": [
+            {
+                **msgspec.structs.asdict(shown(each)),
+                "place": place_text(each.it.address.connector, each.it.address.chat),
+                "who": known.get(each.it.sender_id, each.it.sender_id),
+            }
+            for each in found[:MOST_LISTED]
+        ],
         "hidden": max(0, len(found) - MOST_LISTED),
         "runs": runs,
     }

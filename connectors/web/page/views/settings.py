@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from connectors.admin.applied_settings import read_applied
-from connectors.admin.display import moment
 from connectors.admin.settings import Setting, header, setting_rows
-from connectors.web.page.views.base import View, read_view
+from connectors.web.page.views.base import View, applied_of, read_view
 from runtime.config.messages import dotted
 
 if TYPE_CHECKING:
@@ -26,18 +23,23 @@ def read(look: Look) -> ViewValues:
     """Read the settings, and changes that need a restart."""
     rows = setting_rows(look.config, look.inside.origins())
     with_defaults = look.query.get("all") == "1"
-    wanted = [x for x in rows if with_defaults or x.origin != DEFAULT_ONLY]
-    try:
-        applied = read_applied(Path(look.config.store.path))
-    except (OSError, ValueError):  # nobody notes what is in force: a test, or a play
-        applied = None
+    find = look.query.get("find", "").strip()
+    is_all = with_defaults or bool(find)
+    wanted = [
+        x
+        for x in rows
+        if (is_all or x.origin != DEFAULT_ONLY)
+        and find.casefold() in f"{dotted(x.way)} {x.text}".casefold()
+    ]
+    applied = applied_of(look)
     return {
         "tables": tables(wanted),
         "all": with_defaults,
-        "hidden": len(rows) - len(wanted),
+        "find": find,
+        "hidden": 0 if find else len(rows) - len(wanted),
         "waiting": {} if applied is None else applied.waiting,
         "mistake": "" if applied is None else applied.mistake,
-        "since": None if applied is None else moment(applied.at),
+        "since": 0.0 if applied is None else applied.at,
     }
 
 

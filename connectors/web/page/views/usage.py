@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from connectors.admin.usage import NAMES, PARTS, budget_statuses, sum_up
 from connectors.web.page.views.base import View, chosen, read_view
 
 if TYPE_CHECKING:
+    from connectors.admin.usage import BudgetStatus
     from connectors.web.page.views.base import Look, ViewRequest, ViewValues
 
 DAY = 86_400.0
@@ -40,10 +43,24 @@ def read(look: Look) -> ViewValues:
         "by": by,
         "keys": list(KEYS),
         "sums": sums[:MOST_LISTED],
+        "most": max((each.cost for each in sums), default=0.0),
         "hidden": max(0, len(sums) - MOST_LISTED),
         "total": total,
-        "budgets": budgets[:MOST_LISTED],
+        "budgets": [shown(each) for each in budgets[:MOST_LISTED]],
     }
+
+
+def shown(it: BudgetStatus) -> dict[str, object]:
+    """Add what part of a budget is spent, of 100; None: it has no limit."""
+    parts = [
+        100 * spent / (spent + left)
+        for spent, left in (
+            (it.spent_usd, it.left_usd),
+            (it.spent_tokens, it.left_tokens),
+        )
+        if left is not None and spent + left > 0
+    ]
+    return {**msgspec.structs.asdict(it), "part": max(parts) if parts else None}
 
 
 VIEW = View("usage", "Usage", load, every=15.0)

@@ -17,7 +17,7 @@ from connectors.web.page.guard import cookie, cookie_value
 from connectors.web.page.login_rows import LINK, LoginLink, new_token, row_id, surplus
 from connectors.web.page.logins import Tries
 from connectors.web.page.platform import PageConfig, PageRoomConfig
-from connectors.web.page.request import lasting, number, when
+from connectors.web.page.words import Words
 from runtime.store.rows import StoredEntry
 
 if TYPE_CHECKING:
@@ -160,8 +160,13 @@ def test_our_cookie_is_found_among_others() -> None:
 
 
 def test_times_and_numbers_are_written_for_people() -> None:
-    assert [lasting(each) for each in (0.4, 59, 61, 3_660, 200_000)] == [
+    english, german = Words(), Words("de", {"never": "nie"})
+    assert [english.lasting(each) for each in (0.4, 59, 61, 3_660, 200_000)] == [
         *("0 s", "59 s", "1 min", "1 h 1 min", "2 d 7 h")
     ]
-    assert (when(0), when(86_400)) == ("never", "1970-01-02 00:00:00 UTC")
-    assert (number(1234), number(0.5)) == ("1,234", "0.50")
+    assert english.when(0) == "never"
+    assert english.when(86_400) == "1970-01-02 00:00:00 UTC"
+    assert german.when(0) == "nie"
+    assert german.when(86_400) == "02.01.1970 00:00:00 UTC"
+    assert (english.number(1234), english.number(0.5)) == ("1,234", "0.50")
+    assert (german.number(1234), german.number(0.5)) == ("1.234", "0,50")

@@ -1,0 +1,235 @@
+"""How the page writes: languages, times, numbers, and the words for states; pure.
+
+Templates and views write English, `_("{count} more", count=…)`; the catalogues
+`config/locale/<language>/LC_MESSAGES/page.po` translate it. A text without a
+translation stays English. What a browser was told to look like (`Look`) is in a cookie,
+as it is no secret and concerns this browser alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, cast, get_args
+
+import msgspec
+import polib
+
+from actors.rules.text.languages import NAMES
+from connectors.config.shipped import shipped_settings
+
+SOURCE = "en"
+CATALOGUE = "LC_MESSAGES/page.po"
+
+Theme = Literal["auto", "light", "dark"]
+Zone = Literal["here", "utc"]
+"""`here`: the browser's own time zone; without a script both are UTC."""
+
+UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
+
+SEPARATORS = {
+    "de": (".", ","),
+    "es": (".", ","),
+    "pt": (".", ","),
+    "fr": ("\u202f", ","),
+}
+"""Between thousands, and before decimals, where they are not as in English."""
+
+DATES = {
+    "de": "%d.%m.%Y %H:%M:%S",
+    "es": "%d/%m/%Y %H:%M:%S",
+    "fr": "%d/%m/%Y %H:%M:%S",
+    "pt": "%d/%m/%Y %H:%M:%S",
+}
+"""How a time is written, where it is not as ISO 8601 has it."""
+
+STATES: dict[str, tuple[str, str]] = {
+    "accepted": ("waiting", "busy"),
+    "active": ("active", "good"),
+    "answered": ("answered", "good"),
+    "asks": ("asks to be let in", "warn"),
+    "bad": ("not genuine", "bad"),
+    "begun": ("begun", "good"),
+    "cancelled": ("stopped", "soft"),
+    "closed": ("ended", "soft"),
+    "command": ("command", "soft"),
+    "compacted": ("summarised", "soft"),
+    "completed": ("answered", "good"),
+    "dead": ("failed", "bad"),
+    "deferred": ("put off", "warn"),
+    "delivery": ("sent out", "soft"),
+    "down": ("restarting", "warn"),
+    "draft_begun": ("first words shown", "soft"),
+    "dropped": ("dropped", "soft"),
+    "failed": ("failed", "bad"),
+    "flushed": ("gone through for facts", "soft"),
+    "heard": ("asked", "busy"),
+    "interrupted": ("interrupted", "soft"),
+    "killed": ("killed", "warn"),
+    "leave": ("approval", "warn"),
+    "let_in": ("let in", "good"),
+    "not running": ("not running", "bad"),
+    "not_addressed": ("not meant for an agent", "soft"),
+    "ok": ("done", "good"),
+    "over": ("nobody there any more", "soft"),
+    "passivating": ("going to sleep", "soft"),
+    "paused": ("paused", "warn"),
+    "pending": ("waiting", "busy"),
+    "replied": ("answered", "good"),
+    "reset": ("began anew", "soft"),
+    "resumed": ("resumed", "good"),
+    "retried": ("tried again", "good"),
+    "round": ("model asked", "soft"),
+    "running": ("running", "good"),
+    "sending": ("being sent", "busy"),
+    "sent": ("sent", "good"),
+    "skipped": ("left out", "soft"),
+    "starting": ("starting", "warn"),
+    "stopping": ("stopping", "warn"),
+    "tool": ("tool", "soft"),
+    "unauthorised": ("refused", "bad"),
+    "unknown": ("perhaps sent", "warn"),
+    "waits": ("waiting", "busy"),
+}
+"""For people: the word for a state, and its tone, which is a class of the style sheet.
+A state that is not here is written as it is, in tone `soft`."""
+
+
+class Look(msgspec.Struct, frozen=True):
+    """What one browser wants the page to look like."""
+
+    theme: Theme = "auto"
+    language: str = ""
+    """Empty: what the browser asks for in `Accept-Language`."""
+
+    zone: Zone = "here"
+
+    @classmethod
+    def read(cls, text: str) -> Look:
+        """Read the cookie; what cannot be read is as usual."""
+        theme, _, rest = text.partition(".")
+        language, _, zone = rest.partition(".")
+        return cls(
+            cast("Theme", theme) if theme in get_args(Theme) else "auto",
+            language if language in NAMES else "",
+            cast("Zone", zone) if zone in get_args(Zone) else "here",
+        )
+
+    @property
+    def text(self) -> str:
+        """Write it for the cookie."""
+        return f"{self.theme}.{self.language}.{self.zone}"
+
+
+def wanted(accept: str, known: Mapping[str, object]) -> str:
+    """Choose a language by `Accept-Language`, in its order; English without one.
+
+    Source: RFC 9110 12.5.4; browsers list languages in falling order.
+    """
+    for part in accept.split(",")[:20]:
+        short = part.partition(";")[0].strip().casefold().partition("-")[0]
+        if short == SOURCE or short in known:
+            return short
+    return SOURCE
+
+
+class Words:
+    """Texts, times and numbers in one language.
+
+    Args:
+        language: ISO 639-1.
+        texts: translations, by the English text.
+    """
+
+    def __init__(
+        self, language: str = SOURCE, texts: Mapping[str, str] | None = None
+    ) -> None:
+        self.language = language
+        self.name = NAMES.get(language, language)
+        """What it calls itself."""
+
+        self._texts = texts or {}
+
+    def say(self, text: str, **values: object) -> str:
+        """Translate a text, and fill its places in."""
+        told = self._texts.get(text) or text
+        return told.format(**values) if values else told
+
+    def when(self, at: float | str) -> str:
+        """Write a time as UTC; 0: never."""
+        if at == 0:
+            return self.say("never")
+        shape = DATES.get(self.language, "%Y-%m-%d %H:%M:%S")
+        return f"{moment_of(at).strftime(shape)} UTC"
+
+    def number(self, value: float) -> str:
+        """Write a number, two decimals at most."""
+        text = f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
+        return self._separated(text)
+
+    def decimal(self, value: float, places: int = 1) -> str:
+        """Write a number with that many decimals."""
+        return self._separated(f"{value:,.{places}f}")
+
+    def money(self, dollars: float) -> str:
+        """Write US dollars; small amounts with four decimals, as calls cost little."""
+        places = 2 if dollars >= 1 or dollars == 0 else 4
+        return "$" + self.decimal(dollars, places)
+
+    def lasting(self, seconds: float) -> str:
+        """Write a duration in its two largest units."""
+        left = max(0, int(seconds))
+        said: list[str] = []
+        for size, unit in UNITS:
+            if left >= size and len(said) < 2:
+                said.append(f"{left // size} {self.say(unit)}")
+                left %= size
+        return " ".join(said) or f"{left} s"
+
+    def brief(self, seconds: float) -> str:
+        """Write how long something took: `340 ms`, `2.4 s`, `3 min`."""
+        if seconds < 1:
+            return f"{self.number(round(1000 * seconds))} ms"
+        return f"{self.decimal(seconds)} s" if seconds < 120 else self.lasting(seconds)
+
+    def state(self, name: str) -> str:
+        """Give the word for a state."""
+        return self.say(STATES[name][0]) if name in STATES else name.replace("_", " ")
+
+    def _separated(self, text: str) -> str:
+        thousands, point = SEPARATORS.get(self.language, (",", "."))
+        return text.translate({ord(","): thousands, ord("."): point})
+
+
+def tone(name: str) -> str:
+    """Give the tone of a state."""
+    return STATES[name][1] if name in STATES else "soft"
+
+
+def iso(at: float | str) -> str:
+    """Write a time in ISO format; scripts show it in local time."""
+    return moment_of(at).isoformat(timespec="milliseconds")
+
+
+def moment_of(at: float | str) -> datetime:
+    """Read a time: Unix seconds, or ISO 8601 with an offset."""
+    if isinstance(at, str):
+        return datetime.fromisoformat(at).astimezone(UTC)
+    return datetime.fromtimestamp(at, UTC)
+
+
+def read_words(folder: Path | None = None) -> dict[str, Words]:
+    """Read all catalogues, by language; English needs none.
+
+    Args:
+        folder: where they are; None: those that come with the program.
+    """
+    folder = folder or shipped_settings() / "locale"
+    found = {SOURCE: Words()}
+    for path in sorted(folder.glob(f"*/{CATALOGUE}")):
+        language = path.parent.parent.name
+        entries = polib.pofile(str(path), encoding="utf-8").translated_entries()
+        texts = {each.msgid: each.msgstr for each in entries if not each.fuzzy}
+        found[language] = Words(language, texts)
+    return found
