@@ -291,9 +291,16 @@ def said_only(call: ast.Call) -> bool:
     """Tell whether a call only writes to the log, describes, or is for types."""
     function = call.func
     if isinstance(function, ast.Attribute):
-        return function.attr in LOGGED | DESCRIBED
+        return function.attr in LOGGED | DESCRIBED or is_wording(call)
     return isinstance(function, ast.Name) and function.id in {
         *DESCRIBED,
         "assert_never",
         "cast",
     }
+
+
+def is_wording(call: ast.Call) -> bool:
+    """Tell whether a call gives an error its words: `super().__init__(f"…")`."""
+    base = call.func.value if isinstance(call.func, ast.Attribute) else None
+    is_super = isinstance(base, ast.Call) and ast.unparse(base) == "super()"
+    return is_super and any(isinstance(each, ast.JoinedStr) for each in call.args)

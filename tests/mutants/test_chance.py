@@ -26,6 +26,7 @@ MOST = 3
 def room_for(count: Literal[5], log: Log) -> bool:
     \"\"\"Tell whether 7 more fit.\"\"\"
     if count < 0 and not log:
+        super().__init__(f"{count} is too few")
         raise ValueError(f"{count} is less than {0}")
     log.info("asked", count=count + 4)
     log.take(count, at=2)

@@ -167,6 +167,75 @@ def test_a_conductor_sets_heartbeats_and_cron_of_others() -> None:
     assert {it.agent for it in made.kept.values()} == {"ben"}
 
 
+def test_what_failed_is_begun_anew_by_whoever_changes_it_and_what_rests_rests() -> None:
+    made = book()
+    carry_out(made, Schedule("one", "in 5 minutes", "daily"))
+    ((name, it),) = made.kept.items()
+    for paused, after in (("failures", ""), ("person", "person")):
+        made.kept[name] = msgspec.structs.replace(it, failures=3, paused=paused)
+        carry_out(made, UpdateTask("1ABC", text="two"))
+        assert (made.kept[name].failures, made.kept[name].paused) == (0, after)
+    assert carry_out(made, UpdateTask("1ABC", repeat="soonish")).kind == "refused"
+    assert made.kept[name].repeat == it.repeat
+
+
+def test_what_comes_every_so_often_comes_for_the_first_time_after_that() -> None:
+    made = book()
+    told = carry_out(made, CreateCron("every 2h", "count"))
+    assert (told.what, told.when) == ("count", "Sun 2026-11-22 14:00 UTC")
+    told = carry_out(made, CreateCron("0 13 * * *", "eat", name="Lunch"))
+    assert told.when == "Sun 2026-11-22 13:00 UTC"
+    assert [it.text for it in made.kept.values()] == ["count", "Lunch: eat"]
+    for wish, why in (
+        (CreateCron("none", "x"), "needs a rule"),
+        (CreateCron("every 2h", "x", "nobody"), "no agent 'nobody'"),
+        (CreateCron("sometimes", "x"), ""),
+    ):
+        told = carry_out(made, wish)
+        assert (told.kind, told.what) == ("refused", "x")
+        assert why in told.why
+    assert len(made.kept) == 2
+
+
+def test_only_a_few_alike_are_pointed_out_and_no_heartbeat() -> None:
+    made = book()
+    carry_out(made, CreateHeartbeat("feed the cat", 60))
+    told = [carry_out(made, Schedule("feed the cat", "in 5 minutes")) for _ in range(5)]
+    assert [len(each.similar) for each in told] == [0, 1, 2, 3, 3]
+    assert {each.what for each in told[-1].similar} == {"feed the cat"}
+
+
+def test_each_chat_and_each_agent_has_a_heartbeat_of_its_own() -> None:
+    made = book()
+    carry_out(made, CreateHeartbeat("watch", 60))
+    carry_out(made, CreateHeartbeat("look", 30))
+    carry_out(made, CreateHeartbeat("watch", 60, "ben"))
+    made.origin = msgspec.structs.replace(
+        ZOE, address=msgspec.structs.replace(ZOE.address, chat="elsewhere")
+    )
+    carry_out(made, AddHeartbeatItem("the door"))
+    found = [(it.agent, it.address.chat, it.text) for it in made.kept.values()]
+    assert found == [
+        ("anna", "room", "look"),
+        ("ben", "room", "watch"),
+        ("anna", "elsewhere", ""),
+    ]
+    assert carry_out(made, CreateHeartbeat("x", 60, "nobody")).kind == "refused"
+
+
+def test_an_item_is_found_whole_before_by_a_part() -> None:
+    made = book()
+    for item in ("oven", "the oven door"):
+        carry_out(made, AddHeartbeatItem(item))
+    told = carry_out(made, RemoveHeartbeatItem(" OVEN "))
+    assert (told.kind, told.what) == ("heartbeat_removed", "oven")
+    ((name, it),) = made.kept.items()
+    assert (it.items, bool(it.next_due)) == (("the oven door",), True)
+    made.kept[name] = msgspec.structs.replace(it, text="besides, look")
+    carry_out(made, RemoveHeartbeatItem("door"))
+    assert made.kept[name].next_due == it.next_due  # it has something to look after
+
+
 def test_a_list_is_bounded() -> None:
     made = book(max_items=2)
     for item in ("a", "b"):

@@ -222,6 +222,18 @@ async def test_what_a_killed_server_left_in_its_wal_is_kept_too(
     assert await names_in(kept) == ["m1"]
 
 
+async def test_a_copy_goes_into_a_new_folder_that_is_its_owners_alone(
+    store: SqliteStore, path: Path, copy: Path, tmp_path: Path
+) -> None:
+    assert store.healthy
+    backup(path, copy)
+    inner = tmp_path / "outer" / "inner"
+    backup(copy, inner / "copy.db")
+    assert mode(inner) == 0o700
+    restore(copy, tmp_path / "home" / "callboard.db")
+    assert mode(tmp_path / "home") == 0o700
+
+
 async def test_a_copy_is_put_where_nothing_was(
     store: SqliteStore, path: Path, tmp_path: Path
 ) -> None:
