@@ -226,7 +226,7 @@ def unknown_model(name: str, known: tuple[str, ...]) -> ApiError:
     """Make the error for a `model` that is no agent."""
     return ApiError(
         404,
-        f"the model {name!r} does not exist: a model here is the name of an agent; "
+        f"the model {name[:64]!r} does not exist: a model here is an agent's name; "
         f"known: {', '.join(known) or 'none'}",
         code="model_not_found",
         param="model",

@@ -165,12 +165,16 @@ async def read_body(
     """Read the body of a request within the limits of size and time.
 
     Raises:
-        ApiError: 415 of another media type, 413 too long, 408 too slow.
+        ApiError: 415 of another media type or packed, 413 too long, 408 too slow.
         ClientDisconnect: the client has closed the connection.
     """
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media not in accepted:
         text = f"content type {media or 'missing'!r}; send {' or '.join(accepted)}"
+        raise ApiError(415, text, code="unsupported_media_type")
+    packed = request.headers.get("content-encoding", "").strip().lower()
+    if packed not in {"", "identity"}:
+        text = f"content encoding {packed[:32]!r}; send the body as it is, not packed"
         raise ApiError(415, text, code="unsupported_media_type")
     declared = request.headers.get("content-length", "0")
     limit = settings.max_body_bytes

@@ -28,6 +28,7 @@ from connectors.chat.websocket.session import Guest, Visit, let_go, receive
 from connectors.chat.websocket.shared import SocketCounters, SocketMetrics, SocketShared
 from connectors.config.checks import is_loopback
 from runtime.errors import StoreError, StoreUnavailableError
+from runtime.fairness import PlacesHeld
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -86,8 +87,8 @@ class WebSocketTransport(ServerTransport):
         self._metrics = SocketMetrics(parts.once(SocketCounters), name)
         self._visits: dict[str, list[Visit]] = {}
         self._noted: OrderedDict[str, Noted] = OrderedDict()
-        self._guests = 0
-        """Clients that were let in."""
+        self._guests = PlacesHeld()
+        """Clients that were let in, by address."""
 
         self._waiting: dict[ClientConnection, trio.CancelScope] = {}
         """Connections that are not, or not yet, let in; the oldest first."""
@@ -180,11 +181,11 @@ class WebSocketTransport(ServerTransport):
         why = "refused"
         try:
             guest = await self._let_in(wire, shared, where)
-            self._guests += 1
+            self._guests.add((guest.caller,))
             try:
                 why = await self._visit(wire, guest, shared)
             finally:
-                self._guests -= 1
+                self._guests.remove((guest.caller,))
         except ClientRefusedError as error:
             why = error.code
             await let_go(wire, error)
@@ -217,11 +218,13 @@ class WebSocketTransport(ServerTransport):
                         await wire.hear_head()
                 else:
                     guest = await receive(wire, shared, where)
-                    if not self._is_full:
+                    owner, most = (guest.caller,), self._config.max_connections
+                    if not self._is_full and self._guests.may_add(owner, most):
                         return guest
             finally:
                 del self._waiting[wire]
-            text = f"{self._config.max_connections} clients are connected"
+            most = self._config.max_connections
+            text = f"{most} clients are connected, or three quarters of that by you"
             raise ClientRefusedError(
                 "full", text, "try again later", status=503, retry_after=RETRY_FULL
             )
@@ -229,7 +232,7 @@ class WebSocketTransport(ServerTransport):
 
     @property
     def _is_full(self) -> bool:
-        return self._guests >= self._config.max_connections
+        return len(self._guests) >= self._config.max_connections
 
     async def _visit(
         self, wire: ClientConnection, guest: Guest, shared: SocketShared

@@ -74,6 +74,12 @@ async def ask_raw(channel: HasPort, *parts: bytes) -> tuple[int, bytes]:
         (
             "POST",
             COMPLETIONS,
+            {"json": {}, "headers": {"content-encoding": "gzip"}},
+            (415, "unsupported_media_type"),
+        ),
+        (
+            "POST",
+            COMPLETIONS,
             {"content": b"{", "headers": JSON},
             (400, "invalid_json"),
         ),

@@ -62,9 +62,9 @@ class SocketBed:
             make_client=lambda: f"made-up-client-{next(numbers):04d}",
         )
 
-    async def dial(self) -> SocketClient:
-        """Connect by TCP, and ask for nothing yet."""
-        stream = await trio.open_tcp_stream("127.0.0.1", self.port)
+    async def dial(self, where: str = "127.0.0.1") -> SocketClient:
+        """Connect by TCP from an address, and ask for nothing yet."""
+        stream = await trio.open_tcp_stream("127.0.0.1", self.port, local_address=where)
         return self._client(stream)
 
     def beside(self) -> SocketClient:

@@ -36,6 +36,7 @@ from connectors.web.eliza.services.messages import reply_name
 from connectors.web.eliza.socketio.logs import LogStreams
 from connectors.web.errors import EXPECTED_ERRORS, ApiError, translate
 from connectors.web.request import check_access, client_host
+from runtime.fairness import PlacesHeld
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -308,6 +309,9 @@ class SocketServer:
         self._services = services
         self._talk = talk
         self._who: dict[str, SocketClient] = {}
+        self._held = PlacesHeld()
+        """Those let in, by key or address."""
+
         self._queue: asyncio.Queue[ChannelEvent | ClientEvent] = asyncio.Queue(
             MOST_TOLD
         )
@@ -466,10 +470,12 @@ class SocketServer:
         except ApiError as error:
             self._services.metrics.refused(error.code)
             raise refused(error.text) from error
-        if len(self._who) >= self._services.config.max_connections:
+        most, owner = self._services.config.max_connections, (who.caller.sharer,)
+        if len(self._who) >= most or not self._held.may_add(owner, most):
             self._services.metrics.refused("full")
             raise refused("too many clients; try again later")
         self._who[sid] = who
+        self._held.add(owner)
         self._services.metrics.show(len(self._who))
         now = iso(int(self._services.clock.wall() * 1000))
         told: Json = {"entityId": who.entity, "timestamp": now}
@@ -503,7 +509,9 @@ class SocketServer:
         return SocketClient(caller, caller.speaker(entity.lower()))
 
     async def _disconnect(self, sid: str, *_reason: object) -> None:
-        self._who.pop(sid, None)
+        who = self._who.pop(sid, None)
+        if who is not None:
+            self._held.remove((who.caller.sharer,))
         self._logs.unsubscribe(sid)
         self._services.metrics.show(len(self._who))
 

@@ -136,6 +136,20 @@ async def test_one_client_too_many_is_told_to_come_back() -> None:
         assert third.of("welcome")
 
 
+async def test_one_address_leaves_connections_to_others() -> None:
+    async with open_sockets(WebSocketConfig(port=0, max_connections=4)) as bed:
+        for _ in range(3):
+            await bed.join()
+        fourth = await bed.dial()
+        await fourth.open()
+        await fourth.wait_ended()
+        assert fourth.of("error")[0]["code"] == "full"
+        elsewhere = await bed.dial("127.0.0.2")
+        await elsewhere.open()
+        await elsewhere.send("hello")
+        assert await elsewhere.next_of("welcome")
+
+
 async def test_who_holds_connections_and_says_nothing_keeps_nobody_out() -> None:
     async with open_sockets(WebSocketConfig(port=0, max_connections=2)) as bed:
         strangers = [await bed.dial() for _ in range(5)]

@@ -247,6 +247,22 @@ async def test_only_own_pages_and_listed_ones_connect(origin: str, status: int) 
         assert (await bed.client.get(path, headers=headers)).status_code == status
 
 
+async def test_one_key_leaves_connections_to_others() -> None:
+    keys = {
+        name: WebKeyConfig(key=Secret(f"the key of {name}")) for name in ("one", "two")
+    }
+    async with open_web(WebConfig(port=0, max_connections=4, keys=keys)) as bed:
+        path, told = "/socket.io/?EIO=4&transport=polling", list[bool]()
+        for name in ("one", "one", "one", "one", "two"):
+            opened = await bed.client.get(path)
+            sid = json.loads(opened.text[1:])["sid"]
+            auth = json.dumps({"entityId": ZOE, "apiKey": f"the key of {name}"})
+            await bed.client.post(f"{path}&sid={sid}", content=f"40{auth}")
+            answer = await bed.client.get(f"{path}&sid={sid}")
+            told.append("authenticated" in answer.text)
+    assert told == [True, True, True, False, True]
+
+
 async def test_strangers_who_open_sessions_keep_nobody_out() -> None:
     async with open_web(WebConfig(port=0, max_connections=2)) as bed:
         path = "/socket.io/?EIO=4&transport=polling"
