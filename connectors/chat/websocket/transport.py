@@ -219,7 +219,8 @@ class WebSocketTransport(ServerTransport):
                 else:
                     guest = await receive(wire, shared, where)
                     owner, most = (guest.caller,), self._config.max_connections
-                    if not self._is_full and self._guests.may_add(owner, most):
+                    has_room = len(self._guests) < most  # others came meanwhile
+                    if has_room and self._guests.may_add(owner, most):
                         return guest
             finally:
                 del self._waiting[wire]
