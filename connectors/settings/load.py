@@ -433,8 +433,10 @@ EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104  compared with, not list
 
 
 def check_ports(app: AppConfig) -> Iterator[Complaint]:
-    """Complain of each connector whose port another one has already."""
+    """Complain of each connector whose port another one, or `[admin]`, has already."""
     taken: dict[int, list[tuple[str, str]]] = {}
+    if app.admin.is_on:
+        taken[app.admin.port] = [("admin", app.admin.host)]
     for name, connector in app.connectors.items():
         host, port = setting_of(connector, "host", ""), setting_of(connector, "port", 0)
         if not port:
@@ -443,7 +445,7 @@ def check_ports(app: AppConfig) -> Iterator[Complaint]:
         for other, its_host in there:
             if its_host == host or EVERYWHERE & {host, its_host}:
                 way: Way = ("connectors", name, "port")
-                text = f"connectors.{other} listens on port {port}, too"
+                text = f"{other} listens on port {port}, too"
                 yield Complaint(way, text, "give one of the two another port")
                 break
-        there.append((name, host))
+        there.append((f"connectors.{name}", host))

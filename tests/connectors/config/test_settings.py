@@ -238,6 +238,12 @@ SETTABLE = sorted(word for word, each in COMMANDS.items() if not each.is_fixed)
             "give one of the two another port",
         ),
         (
+            "[connectors.a]\nkind = 'http'\nport = 8082",
+            (3, 8),
+            "connectors.a.port: admin listens on port 8082, too",
+            "give one of the two another port",
+        ),
+        (
             "[connectors.web]\nkind = 'http'\nhost = '0.0.0.0'",
             (3, 8),
             (
