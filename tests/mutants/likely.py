@@ -49,7 +49,7 @@ class Likely:
         *folders, name = file.removesuffix(".py").split("/")
         folder, subject = f"tests/{'/'.join(folders)}/", folders[-1]
         its_floor = (f"tests/{folders[0]}/", "tests/stories/", "tests/contracts/")
-        its_own = (folder, f"tests/stories/{subject}/", f"tests/{subject}_")
+        its_own = (folder, f"tests/stories/{subject}/", f"tests/contracts/{subject}")
 
         def rank(test: str) -> tuple[bool, int, int]:
             bears_its_name = test.startswith(f"{folder}test_{name}")

@@ -252,6 +252,13 @@ def test_what_threads_left_is_made_when_the_kernel_closes() -> None:
     assert made == [1]
 
 
+async def test_a_system_leaves_nothing_of_its_own_in_the_loop() -> None:
+    async with open_system() as system:
+        pump = system.kernel.dispatcher
+    with pytest.raises(KeyError):
+        trio.lowlevel.remove_instrument(pump._turn)
+
+
 class Nobody:
     name = "nobody"
 
