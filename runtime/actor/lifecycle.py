@@ -372,10 +372,8 @@ def _give_up_all(cell: Cell, exit_: Exit) -> None:
             cell.give_up(item, reason)
         elif item.ended is not None:
             cell.tell_end(item.ended)
-    while cell.mailbox.senders:
-        _message, admitted = cell.mailbox.senders.popleft()
-        text = f"{cell.name} ended before it had room"
-        admitted.offer_error(pykka.ActorDeadError(text))
+    text = f"{cell.name} ended before it had room"
+    cell.mailbox.turn_away(partial(pykka.ActorDeadError, text))
 
 
 def cancel_timers(cell: Cell, *, surviving: bool) -> None:

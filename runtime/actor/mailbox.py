@@ -8,16 +8,15 @@ queue object, so an actor that is told one message at a time stays small.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from itertools import chain
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 
 from runtime.actor.envelope import Envelope
 from runtime.actor.messages import weight_of
-
-if TYPE_CHECKING:
-    from runtime.actor.reply import Reply
+from runtime.actor.reply import Reply
 
 Overflow = Literal["wait", "reject", "drop_oldest"]
 
@@ -67,11 +66,11 @@ class Mailbox:
         "_capacity",
         "_first",
         "_max_bytes",
+        "_senders",
         "_stash",
         "config",
         "count",
         "rest",
-        "senders",
         "system",
         "weight",
     )
@@ -91,8 +90,8 @@ class Mailbox:
         self.system: deque[object] | None = None
         """System messages, oldest first; None when none waits."""
 
-        self.senders: deque[tuple[object, Reply]] | None = None
-        """Who waits in `send` for room, with a message and what wakes him."""
+        self._senders: deque[tuple[object, Reply]] | None = None
+        """Messages that wait for room, and what tells their senders of it."""
 
         self._stash: deque[object] | None = None
 
@@ -132,6 +131,33 @@ class Mailbox:
             return True
         return self.weight + weight_of(_bare(message)) <= self._max_bytes
 
+    def is_open_to(self, message: object) -> bool:
+        """Whether it would fit now, and overtakes nobody who waits for room."""
+        return not self._senders and self.has_room(message)
+
+    def wait_for_room(self, item: object) -> Reply:
+        """Have a user message wait for room; give what is answered when it has some.
+
+        Whoever gives up waiting says so by `leave`.
+        """
+        if self._senders is None:
+            self._senders = deque()
+        admitted = Reply()
+        self._senders.append((item, admitted))
+        return admitted
+
+    def leave(self, admitted: Reply) -> None:
+        """Take a message back that waits for room."""
+        rest = (each for each in self._senders or () if each[1] is not admitted)
+        self._senders = deque(rest)
+        self.admit()  # it may have been the only one too large
+
+    def turn_away(self, error: Callable[[], Exception]) -> None:
+        """Tell all who wait for room that there will be none, each by its own error."""
+        senders, self._senders = self._senders, None
+        for _, admitted in senders or ():
+            admitted.offer_error(error())
+
     def offer(self, item: object) -> bool:
         """Append a user message if there is room, which there is not while others wait.
 
@@ -140,7 +166,7 @@ class Mailbox:
         """
         if self._max_bytes is not None:
             # Why only here: unless messages are weighed, who waits waits for a place.
-            if self.senders or not self.has_room(item):
+            if not self.is_open_to(item):
                 return False
             self.put(item)
             return True
@@ -206,7 +232,7 @@ class Mailbox:
         else:
             self.rest = None
             return EMPTY
-        if self._max_bytes is None and not self.senders:
+        if self._max_bytes is None and not self._senders:
             self.count -= 1  # as `_make_room` does: these lines are hot, too
         else:
             self._make_room(item)
@@ -262,7 +288,7 @@ class Mailbox:
 
     def admit(self) -> None:
         """Let waiting senders in while there is room."""
-        senders = self.senders
+        senders = self._senders
         while senders and self.has_room(senders[0][0]):
             item, admitted = senders.popleft()
             self.put(item)
@@ -276,7 +302,7 @@ class Mailbox:
             self.weight = max(0, self.weight - weight_of(_bare(item)))
             if not self.count:
                 self.weight = 0
-        if self.senders:
+        if self._senders:
             self.admit()
 
 

@@ -7,7 +7,6 @@ state. Not seen by domain code; everything but reading `is_dead` and
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import pykka
@@ -218,21 +217,16 @@ class Intake:
         """
         await trio.lowlevel.checkpoint()  # before: from here on it is sent
         mailbox = self.mailbox
-        full = mailbox.senders or not mailbox.has_room(item)
-        if self.state == "dead" or mailbox.config.overflow != "wait" or not full:
+        waits = mailbox.config.overflow == "wait" and not mailbox.is_open_to(item)
+        if self.state == "dead" or not waits:
             self.post(item)
             return
-        if mailbox.senders is None:
-            mailbox.senders = deque()
-        waiting = (item, Reply())
-        mailbox.senders.append(waiting)
+        admitted = mailbox.wait_for_room(item)
         try:
-            await waiting[1]
+            await admitted
         finally:
-            if not waiting[1].is_set:  # cancelled; it keeps its message
-                rest = (other for other in mailbox.senders if other is not waiting)
-                mailbox.senders = deque(rest)
-                mailbox.admit()  # it may have been the only one too large
+            if not admitted.is_set:  # cancelled; it keeps its message
+                mailbox.leave(admitted)
                 self.wake()
 
     def post_system(self, message: object) -> None:

@@ -56,7 +56,7 @@ KERNEL = (
     Mutant(
         "room that is made admits nobody",
         "runtime/actor/mailbox.py",
-        "        if self.senders:\n            self.admit()\n",
+        "        if self._senders:\n            self.admit()\n",
         "",
         ("tests/runtime/actor/test_room.py", "tests/house/kernel/test_semantics.py"),
     ),
