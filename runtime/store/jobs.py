@@ -162,7 +162,6 @@ class JobQueue:
         self._death: str | None = None
         self._is_asleep = True
         self._is_dozing = False
-        self._is_hurried = False
         self._has_more = False  # left behind by the last taking
         # Two counters, each written by one thread only, so that neither needs a
         # lock: bytes that came in, bytes that went out.
@@ -274,7 +273,6 @@ class JobQueue:
     def close(self, refusal: str) -> None:
         """Refuse new jobs, saying why, and wake the thread."""
         self._refusal = self._refusal or refusal
-        self._is_hurried = True
         self._ring()
 
     def take(self, most: int, patience: float) -> list[Job]:
@@ -300,7 +298,7 @@ class JobQueue:
             self._is_asleep = False
 
     def _await_jobs(self, patience: float) -> None:
-        if self._is_hurried or self._bell.acquire(timeout=min(LINGER, patience)):
+        if self.is_closed or self._bell.acquire(timeout=min(LINGER, patience)):
             return
         self._is_dozing = True
         if not self._jobs and patience > LINGER:

@@ -14,6 +14,8 @@ import hashlib
 import json
 import os
 import time
+from collections import Counter
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -136,16 +138,21 @@ class Chooser:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Leave out the others; the nearest first."""
-        items[:] = sorted(
-            (each for each in items if self._place(each) is not None),
-            key=lambda item: self._place(item) or 0,
-        )
+        """Leave out the others; the nearest first.
 
-    def _place(self, item: pytest.Item) -> int | None:
-        """Give the place of a test, or of its file if that is named."""
-        file = item.nodeid.split("::", maxsplit=1)[0]
-        return self._order.get(item.nodeid, self._order.get(file))
+        Where files are named, one test of each in turn, so that no slow file keeps the
+        others from being tried.
+        """
+        turns: Counter[str] = Counter()
+        placed: list[tuple[int, int, pytest.Item]] = []
+        for item in items:
+            file = item.nodeid.split("::", maxsplit=1)[0]
+            if item.nodeid in self._order:
+                placed.append((0, self._order[item.nodeid], item))
+            elif file in self._order:
+                turns[file] += 1
+                placed.append((turns[file], self._order[file], item))
+        items[:] = [item for *_, item in sorted(placed, key=itemgetter(0, 1))]
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Count as failed what cannot even be imported."""
