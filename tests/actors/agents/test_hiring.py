@@ -141,7 +141,16 @@ def test_nobody_but_a_conductor_at_an_owners_own_words_makes_anything(
     )
 )
 def test_a_stored_row_runs_by_the_settings_of_today(agent: HiredAgent) -> None:
-    free = AgentConfig(tools=("run_shell",), skills=("*",), is_conductor=True)
+    free = AgentConfig(
+        tools=("run_shell",),
+        skills=("*",),
+        is_conductor=True,
+        autonomy="full",
+        delegated_tools="all",
+        delegates=("dora",),
+        description="everything",
+        display_name="Somebody Else",
+    )
     terms = msgspec.structs.replace(TERMS, defaults=free)
     config = settings_of(agent, terms, {"boss", "anna", "carl"})
     if config is None:
@@ -155,6 +164,9 @@ def test_a_stored_row_runs_by_the_settings_of_today(agent: HiredAgent) -> None:
     assert not config.is_conductor
     assert config.autonomy == "supervised"
     assert config.delegated_tools == "read"
+    assert config.description != "everything"
+    assert config.display_name != "Somebody Else"
+    assert agent.made_by in config.prompt
 
 
 @pytest.mark.parametrize(
