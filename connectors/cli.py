@@ -89,6 +89,10 @@ COMMANDS = {
         "connectors.commands.status",
         "How it is doing, on one screen; what to do.",
     ),
+    "store": (
+        "connectors.commands.store",
+        "Move everything to another database.",
+    ),
     "tasks": ("connectors.commands.tasks", "What agents do, will do and did."),
     "tools": ("connectors.commands.tools", "List what agents can do."),
     "tree": ("connectors.commands.tree", "Show the actors of a running company."),

@@ -16,6 +16,7 @@
         │   └── DeliveryKnownError      a delivery has this id already
         ├── SequenceConflictError   another writer appended to the stream first
         ├── StoreUnavailableError   disk full, I/O error: try again when it ended
+        │   └── FencedError             another process has taken the database over
         ├── StoreTooNewError        the database was written by a newer release
         ├── StoreRefusedError       not our database, or an engine that is not safe
         └── CorruptError            the database is damaged
@@ -160,6 +161,10 @@ class SequenceConflictError(StoreError):
 
 class StoreUnavailableError(StoreError):
     """The disk is full or failing; nothing was written, try again later."""
+
+
+class FencedError(StoreUnavailableError):
+    """Another process has taken the database over; this one must end."""
 
 
 class StoreTooNewError(StoreError):

@@ -16,6 +16,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import trio
@@ -48,7 +49,7 @@ from connectors.app.webhooks import Announcing, doors_of, make_receivers
 from connectors.asyncio_bridge.bridge import Bridge
 from connectors.chat.platforms import MakeTransport, TransportParts
 from connectors.chat.server_transport import ServerTransport
-from connectors.config.app import AdminConfig, AppConfig
+from connectors.config.app import AdminConfig, AppConfig, address_of
 from connectors.config.checks import find_zone
 from connectors.files import receipt_key
 from connectors.files.blobs import BlobFolder, folder_of
@@ -65,12 +66,16 @@ from runtime.ids import IdSource
 from runtime.sqlite.database import SqliteDatabase
 from runtime.sqlite.file import SqliteFile, SqliteOptions
 from runtime.sqlite.store import SqliteStore
+from runtime.store.database import Database
 from runtime.store.port import Store
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.watchdog import WatchdogConfig
 from runtime.system import ActorSystem, SystemConfig, open_system
 from runtime.telemetry.logs import EventLog
 from runtime.telemetry.metrics import Metrics
+
+if TYPE_CHECKING:
+    from runtime.postgresql.store import PostgresqlStore
 
 LOG = EventLog("store")
 
@@ -312,7 +317,7 @@ async def open_app(
             config,
             posts,
             blobs,
-            Gauges(metrics, SqliteDatabase(Path(config.store.path)), clock),
+            Gauges(metrics, _database(config), clock),
         )
         app.doors = doors_of(config)
         app.hooks = hooking.branches(metrics, store, clock)
@@ -363,7 +368,7 @@ def _company(
             app.system,
             services,
             app.metrics,
-            SqliteDatabase(Path(config.store.path)),
+            _database(config),
             lambda: app.config,
             app.readiness,
             lambda: app.origins,
@@ -429,7 +434,9 @@ def _reserve_addresses(app: App, stack: AsyncExitStack) -> None:
 
 async def _store(
     config: AppConfig, line: LineMetrics, stack: AsyncExitStack
-) -> SqliteStore:
+) -> SqliteStore | PostgresqlStore:
+    if config.store.kind == "postgresql":
+        return await _store_on_server(config, line, stack)
     options = SqliteOptions(synchronous=config.store.synchronous)
     file = SqliteFile(Path(config.store.path), options)
     beginning = Beginning(file.path)
@@ -437,6 +444,33 @@ async def _store(
     beginning.tell()
     stack.push_async_callback(store.aclose)
     return store
+
+
+async def _store_on_server(
+    config: AppConfig, line: LineMetrics, stack: AsyncExitStack
+) -> PostgresqlStore:
+    from runtime.postgresql.server import (  # noqa: PLC0415  see `_database`
+        PostgresqlOptions,
+        PostgresqlServer,
+    )
+    from runtime.postgresql.store import PostgresqlStore  # noqa: PLC0415
+
+    options = PostgresqlOptions(synchronous=config.store.synchronous)
+    server = PostgresqlServer(address_of(config.store), options)
+    store = await PostgresqlStore.open(server, on_commit=line.commit)
+    stack.push_async_callback(store.aclose)
+    return store
+
+
+def _database(config: AppConfig) -> Database:
+    """Give the database from outside, for pages and figures that count rows."""
+    if config.store.kind == "sqlite":
+        return SqliteDatabase(Path(config.store.path))
+    # Why here: psycopg takes a tenth of a second to load, and most have a file.
+    from runtime.postgresql.database import PostgresqlDatabase  # noqa: PLC0415
+    from runtime.postgresql.server import PostgresqlServer  # noqa: PLC0415
+
+    return PostgresqlDatabase(PostgresqlServer(address_of(config.store)))
 
 
 def _give_up_waiting(app: App, line: LineMetrics, damage: str) -> None:

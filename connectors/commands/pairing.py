@@ -21,7 +21,7 @@ from actors.rules.text.codes import plain, shown
 from connectors.admin.display import when
 from connectors.commands.common.database import (
     DatabaseChoice,
-    database_at,
+    database_of_store,
     database_options,
     is_stored,
 )
@@ -83,7 +83,7 @@ def explain(
         complain(f"{complaint.text}; {complaint.hint}")
         return FAILED
     inbound = as_inbound(connector, sender, group, roles)
-    is_guest = is_let_in(database_at(choice.path), account)
+    is_guest = is_let_in(database_of_store(choice.store), account)
     told = explained(app, inbound, is_guest=is_guest)
     if as_json:
         say_json(told)

@@ -310,7 +310,7 @@ async def perform(
         OSError: nobody reads any more.
     """
     config, redact = source.settings.value, source.redactor.clean
-    store = msgspec.structs.replace(config.store, path=str(path))
+    store = msgspec.structs.replace(config.store, kind="sqlite", path=str(path))
     config = msgspec.structs.replace(config, store=store)
     private, name = private_files(source.settings), show.connector
     settings = RoomSettings(

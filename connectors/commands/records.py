@@ -97,7 +97,8 @@ def rebuild(choice: DatabaseChoice) -> int:
         written = choice.database.write(repairs(comparison, keep, left))
     for line in left[:MOST_SHOWN]:
         say(line)
-    say(f"{choice.path}: {written:,} records written, {len(left):,} differences left")
+    name = choice.database.name
+    say(f"{name}: {written:,} records written, {len(left):,} differences left")
     return FAILED if left else 0
 
 

@@ -88,7 +88,7 @@ def look(choice: DatabaseChoice) -> CompanyStatus:
     """Look at everything."""
     settings = None if choice.settings is None else choice.settings.value
     path = choice.path
-    found = CompanyStatus(release=__version__, database=str(path))
+    found = CompanyStatus(release=__version__, database=choice.database.name)
     to_do: list[str] = []
     if settings is not None:
         found = with_process(found, settings, path, to_do)

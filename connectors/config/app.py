@@ -7,6 +7,7 @@ together. Knows no chat platform: each brings its own `ConnectorConfig`.
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -50,7 +51,8 @@ from connectors.config.tools import (
     WorkspaceConfig,
 )
 from connectors.config.webhooks import WebhooksConfig
-from runtime.config.shape import WrittenPath
+from runtime.config.shape import GivenSecret, WrittenPath
+from runtime.errors import SettingsError
 from runtime.secret import Secret
 
 
@@ -71,11 +73,40 @@ class ProjectsConfig(Struct, frozen=True, forbid_unknown_fields=True):
 class StoreConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Where messages, conversations and answers are kept."""
 
+    kind: Literal["sqlite", "postgresql"] = "sqlite"
+    """What keeps them: a file, or a PostgreSQL server (extra `postgresql`)."""
+
     path: Annotated[WrittenPath, Meta(min_length=1)] = "var/callboard.db"
-    """The database file; its folder is made if it is missing."""
+    """The database file; its folder is made if it is missing. With `postgresql` no such
+    file is made, but what lies beside one is: its folder holds that."""
+
+    dsn: GivenSecret | None = None
+    """The address of the PostgreSQL database, which may hold a password."""
 
     synchronous: Literal["full", "normal"] = "full"
     """`full` survives a power cut; `normal` may lose the last moment, is faster."""
+
+
+LIBRARY = "psycopg"
+"""What the extra `postgresql` brings."""
+
+INSTALL = "pip install 'callboard[postgresql]'"
+
+
+def address_of(store: StoreConfig) -> str:
+    """Give the address of a PostgreSQL database, with its password.
+
+    Raises:
+        SettingsError: it is not set, or what it needs is not installed.
+    """
+    if store.dsn is None:
+        raise SettingsError(
+            '[store] kind = "postgresql" needs the address of the database',
+            hint='dsn = { env = "CALLBOARD_DATABASE" }',
+        )
+    if importlib.util.find_spec(LIBRARY) is None:
+        raise SettingsError("the extra 'postgresql' is not installed", hint=INSTALL)
+    return store.dsn.reveal()
 
 
 class ConnectorConfig(

@@ -8,6 +8,7 @@ servers that strangers could use. Each complaint names its place.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache, partial
@@ -26,7 +27,14 @@ from actors.rules.prompt.skills import USE_SKILL
 from actors.rules.prompt.tools import JOINT, OF_COLLEAGUES, SERVER
 from connectors.chat import platforms as registry
 from connectors.chat.platforms import platform_in, platform_of, platforms, setting_of
-from connectors.config.app import AppConfig, ConnectorConfig, HttpConfig
+from connectors.config.app import (
+    INSTALL,
+    LIBRARY,
+    AppConfig,
+    ConnectorConfig,
+    HttpConfig,
+    StoreConfig,
+)
 from connectors.config.checks import Way, find_zone, unknown
 from connectors.config.embedders import HASHING, OFF
 from connectors.config.mcp_servers import with_servers_file
@@ -176,7 +184,7 @@ def check_moved(app: AppConfig, start: Path) -> Iterator[Complaint]:
         start: where relative paths start.
     """
     database = Path(app.store.path)
-    if not database.is_relative_to(start):
+    if app.store.kind != "sqlite" or not database.is_relative_to(start):
         return
     before = Path.cwd() / database.relative_to(start)
     if is_there(before) and not is_there(database):
@@ -184,6 +192,20 @@ def check_moved(app: AppConfig, start: Path) -> Iterator[Complaint]:
         text += " started at the current directory"
         hint = f'stop Callboard and move it, with its -wal; or set path = "{before}"'
         yield Complaint(("store", "path"), text, hint, is_warning=True)
+
+
+def check_store(store: StoreConfig) -> Iterator[Complaint]:
+    """Check that a database on a server has an address, and a file has none."""
+    if store.kind == "postgresql" and store.dsn is None:
+        hint = 'add dsn = { env = "CALLBOARD_DATABASE" }'
+        yield Complaint(("store", "dsn"), "the database's address is missing", hint)
+    elif store.kind == "postgresql" and importlib.util.find_spec(LIBRARY) is None:
+        text = "the extra 'postgresql' is not installed"
+        yield Complaint(("store", "kind"), text, INSTALL)
+    elif store.kind == "sqlite" and store.dsn is not None:
+        text = 'is of no use with kind = "sqlite", which keeps a file'
+        hint = 'take it out, or set kind = "postgresql"'
+        yield Complaint(("store", "dsn"), text, hint)
 
 
 def is_there(path: Path) -> bool:
@@ -231,6 +253,7 @@ def check(app: AppConfig) -> Iterator[Complaint]:
     yield from check_hiring(app, TOOLS)
     yield from check_models(app)
     yield from check_budgets(app)
+    yield from check_store(app.store)
     yield from check_workspace(app)
     yield from check_sessions(app)
     yield from check_busy(app)

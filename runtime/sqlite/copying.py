@@ -1,20 +1,22 @@
 """One whole copy of an open database, on the disk before it has its name.
 
 Below the migrations, which copy an older database before they change it, and below
-the copies that people make (`backup.py`). It blocks.
+the copies that people make (`backup.py`). It blocks. And all its rows, for
+`runtime.store.copying`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 
 import apsw
 
 from runtime.disk import flush_file, flush_folder
 from runtime.errors import CorruptError
+from runtime.store.copying import Row, Table, pages
 
 STEP = 1000
 """Pages (of 4 KiB) copied between two moments at which Ctrl-C is noticed."""
@@ -78,3 +80,43 @@ def check(copy: Path, source: Path) -> None:
     if found != "ok":
         first = found.splitlines()[0]
         raise CorruptError(f"{source} is damaged ({first}); it was not copied")
+
+
+class SqliteRows:
+    """All rows of a file, for `runtime.store.copying`.
+
+    Args:
+        db: an open connection, inside a transaction.
+    """
+
+    def __init__(self, db: apsw.Connection) -> None:
+        self._db = db
+
+    def rows(self, table: Table) -> Iterator[Row]:
+        """Give the rows of a table, in its order."""
+        columns, order = ", ".join(table.columns), ", ".join(table.order)
+        sql = f"SELECT {columns} FROM {table.name} ORDER BY {order}"
+        return iter(self._db.execute(sql))
+
+    def last_number(self, table: Table) -> int:
+        """Give the last number that a row of it was ever given; 0: none."""
+        if table.name == "journal":  # the one that does not remember it
+            return int(self._db.execute("SELECT max(number) FROM journal").get or 0)
+        sql = "SELECT seq FROM sqlite_sequence WHERE name = ?"
+        return int(self._db.execute(sql, (table.name,)).get or 0)
+
+    def fill(self, table: Table, rows: Iterable[Row]) -> None:
+        """Add rows as they are."""
+        marks = ", ".join("?" * len(table.columns))
+        sql = f"INSERT INTO {table.name}({', '.join(table.columns)}) VALUES ({marks})"
+        for page in pages(rows):
+            self._db.executemany(sql, page)
+
+    def number_on(self, table: Table, last: int) -> None:
+        """Have the next row numbered behind `last`."""
+        if table.name == "journal":
+            return
+        given = (table.name,)
+        self._db.execute("DELETE FROM sqlite_sequence WHERE name = ?", given)
+        sql = "INSERT INTO sqlite_sequence(name, seq) VALUES (?, ?)"
+        self._db.execute(sql, (table.name, last))

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import apsw
 
+from runtime.disk import flush_file
 from runtime.errors import StoreRefusedError
 from runtime.sqlite import backup as backups
 from runtime.sqlite import write as rows
+from runtime.sqlite.copying import SqliteRows, unfinished_beside
 from runtime.sqlite.file import (
     SqliteFile,
     SqliteOptions,
@@ -28,7 +30,7 @@ from runtime.sqlite.inspection import (
     find_delivery,
     find_message,
 )
-from runtime.sqlite.migrations import MIGRATIONS
+from runtime.sqlite.migrations import MIGRATIONS, migrate
 from runtime.sqlite.read import greet
 from runtime.sqlite.vectors import extension, teach
 from runtime.store.database import (
@@ -136,6 +138,33 @@ class SqliteDatabase:
             yield
         finally:
             lock.release()
+
+    @contextlib.contextmanager
+    def read_whole(self) -> Generator[SqliteRows]:
+        """Give all its rows; see the port."""
+        file = SqliteFile(self.path)
+        with self.claim(), contextlib.closing(file.open_existing()) as db, file.told():
+            db.execute("BEGIN")
+            yield SqliteRows(db)
+
+    @contextlib.contextmanager
+    def fill_new(self) -> Generator[SqliteRows]:
+        """Make it, to be filled; see the port."""
+        file = SqliteFile(self.path)
+        with file.told():
+            if self.path.exists():
+                raise StoreRefusedError(
+                    f"{self.path} exists already, and is left as it is; name a new file"
+                )
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with unfinished_beside(self.path) as unfinished:
+                with contextlib.closing(apsw.Connection(str(unfinished))) as db:
+                    migrate(db, unfinished)
+                    db.execute("BEGIN IMMEDIATE")
+                    yield SqliteRows(db)
+                    db.execute("COMMIT")
+                flush_file(unfinished)
+                unfinished.replace(self.path)
 
     def back_up(self, target: Path, *, replace: bool = False) -> int:
         """Write a whole copy to a file; see the port."""

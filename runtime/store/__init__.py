@@ -6,6 +6,7 @@ Begin with `rows.py` and `port.py`; `in_memory.py` is the engine for tests.
 """
 
 __all__ = [
+    "copying",
     "database",
     "facts",
     "in_memory",

@@ -17,6 +17,7 @@ from typing import Protocol
 
 import msgspec
 
+from runtime.store.copying import RowFiller, RowReader
 from runtime.store.facts import Facts
 from runtime.store.port import Entries
 from runtime.store.rows import (
@@ -391,6 +392,18 @@ class Database(Repair, Protocol):
         Args:
             target: the copy; it appears only when it is complete and found whole.
             replace: whether `target` may exist.
+        """
+        ...
+
+    def read_whole(self) -> AbstractContextManager[RowReader]:
+        """Give all its rows, as of one moment; servers are kept out meanwhile."""
+        ...
+
+    def fill_new(self) -> AbstractContextManager[RowFiller]:
+        """Make it, to be filled; it is kept only if the block ends well.
+
+        Raises:
+            StoreRefusedError: there is one, with rows.
         """
         ...
 

@@ -36,7 +36,10 @@ LINGER = 0.01
 class Job(abc.ABC):
     """One piece of work, and the task that waits for it."""
 
-    __slots__ = ("error", "size", "task")
+    __slots__ = ("error", "size", "task", "value")
+
+    value: Any
+    """What the work gave, once it is done."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -67,7 +70,7 @@ class Call(Job, Generic[T]):
         size: bytes it holds while it waits.
     """
 
-    __slots__ = ("value", "work")
+    __slots__ = ("work",)
 
     value: T
 
@@ -104,7 +107,7 @@ class Told(Job, Generic[T]):
         size: bytes it holds while it waits.
     """
 
-    __slots__ = ("done", "is_told", "value", "work")
+    __slots__ = ("done", "is_told", "work")
 
     value: T
 

@@ -18,7 +18,7 @@ import msgspec
 import pykka
 import trio
 
-from runtime.errors import CorruptError, StoreError
+from runtime.errors import CorruptError, FencedError, StoreError
 from runtime.store.jobs import Job, JobQueue
 
 
@@ -41,7 +41,7 @@ class ThreadOptions(Protocol):
         ...
 
 
-class Place(Protocol):
+class StorePlace(Protocol):
     """Where an engine keeps its rows: a file, or a server."""
 
     @property
@@ -50,7 +50,7 @@ class Place(Protocol):
         ...
 
 
-P = TypeVar("P", bound=Place)
+P = TypeVar("P", bound=StorePlace)
 
 
 class Wake(msgspec.Struct, frozen=True):
@@ -152,6 +152,8 @@ class DatabaseThread(pykka.ThreadingActor, abc.ABC, Generic[P]):
         if self.db is None:
             try:
                 self.db = self.open()
+            except FencedError:
+                raise  # never again: the thread ends
             except StoreError as error:
                 for job in jobs:
                     job.error = type(error)(str(error))
@@ -198,7 +200,7 @@ class WorkingThread:
     """
 
     def __init__(
-        self, kind: type[DatabaseThread[Any]], file: Place, report: Report
+        self, kind: type[DatabaseThread[Any]], file: StorePlace, report: Report
     ) -> None:
         self.jobs = JobQueue(
             file.options.max_queued, file.options.max_queued_bytes, self._wake

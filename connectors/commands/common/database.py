@@ -5,11 +5,13 @@ The only module beside `connectors/app` that knows which engine keeps the rows.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial, wraps
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 import msgspec
@@ -22,17 +24,30 @@ from connectors.commands import (
     tell_problems,
 )
 from connectors.commands.common.output import complain
-from connectors.config.app import AppConfig, StoreConfig
+from connectors.config.app import (
+    INSTALL,
+    LIBRARY,
+    AppConfig,
+    StoreConfig,
+    address_of,
+)
 from connectors.config.shipped import state_folder
 from connectors.files import receipt_key
 from connectors.settings.load import load_app, overrides
 from runtime.config.loader import LoadOptions, Settings, load
 from runtime.config.tree import Node
-from runtime.errors import SequenceConflictError, StoreUnavailableError
+from runtime.errors import (
+    SequenceConflictError,
+    SettingsError,
+    StoreUnavailableError,
+)
 from runtime.sqlite import rewriting
 from runtime.sqlite.database import SqliteDatabase
 from runtime.store.database import Database
 from runtime.store.rows import AnyRow, Commit
+
+VARIABLE = "env:"
+SERVERS = ("postgresql://", "postgres://")
 
 _db_option = click.option(
     "--db",
@@ -50,8 +65,8 @@ class DatabaseChoice:
     db: Path | None
 
     @cached_property
-    def path(self) -> Path:
-        """Where the database is; whether it is there is not looked at.
+    def store(self) -> StoreConfig:
+        """Which database it is; whether it is there is not looked at.
 
         Where the settings started a process that runs with another one, people are
         told.
@@ -61,20 +76,26 @@ class DatabaseChoice:
             runtime.errors.SettingsError: the settings are wrong.
         """
         if self.db is not None:
-            return self.db
+            return StoreConfig(path=str(self.db))
         try:
             settings = find_settings(self.config, Path.cwd()).path
         except click.UsageError as error:
             raise click.UsageError(
                 f"{error.message}. Or name the database: --db PATH"
             ) from error
-        path = _store_path(settings)
+        store = _store_of(settings)
+        path = Path(store.path)
         if elsewhere := running_elsewhere(settings, path):
             other = elsewhere.database
             complain(
                 f"{elsewhere.told}; restart it, or name its database: --db {other}"
             )
-        return path
+        return store
+
+    @property
+    def path(self) -> Path:
+        """Where the database's file is, or what lies beside it; see `store`."""
+        return Path(self.store.path)
 
     @cached_property
     def database(self) -> Database:
@@ -83,7 +104,7 @@ class DatabaseChoice:
         Raises:
             runtime.errors.StoreUnavailableError: the settings' one is not made yet.
         """
-        found = database_at(self.path)
+        found = database_of_store(self.store)
         is_given = self.db is not None and self.config is None
         if not is_given and not found.exists():
             raise StoreUnavailableError(
@@ -134,9 +155,73 @@ def database_at(path: Path) -> Database:
     return SqliteDatabase(path)
 
 
+def database_named(text: str) -> Database:
+    """Give the database that somebody names on a command line.
+
+    Args:
+        text: the path of a SQLite file; `postgresql://…` without a password; or
+            `env:NAME`, an environment variable that holds either.
+
+    Raises:
+        click.UsageError: it holds a password, or names no variable.
+        runtime.errors.StoreError: the address cannot be read.
+    """
+    if text.startswith(VARIABLE):
+        name = text.removeprefix(VARIABLE)
+        if not (value := os.environ.get(name, "")):
+            raise click.UsageError(f"the environment variable {name} is not set")
+        if not value.startswith(SERVERS) and "=" not in value:
+            return database_at(Path(value))
+        return database_on_server(value)
+    if not text.startswith(SERVERS):
+        return database_at(Path(text))
+    if has_password(text):
+        raise click.UsageError(
+            "a password in a command line can be read by others on this machine: put"
+            " the address into an environment variable, and write env:NAME"
+        )
+    return database_on_server(text)
+
+
+def has_password(address: str) -> bool:
+    """Whether the address of a server holds a password."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return True  # as far as we can see
+    return parts.password is not None or "password=" in parts.query
+
+
 def database_of(config: AppConfig) -> Database:
     """Give the database of an application."""
-    return database_at(Path(config.store.path))
+    return database_of_store(config.store)
+
+
+def database_of_store(store: StoreConfig) -> Database:
+    """Give the database that settings name.
+
+    Raises:
+        runtime.errors.SettingsError: the address of its server is not known here.
+        runtime.errors.StoreRefusedError: it cannot be read.
+    """
+    if store.kind == "sqlite":
+        return database_at(Path(store.path))
+    return database_on_server(address_of(store))
+
+
+def database_on_server(dsn: str) -> Database:
+    """Give a database on a PostgreSQL server; nobody has connected yet.
+
+    Raises:
+        runtime.errors.StoreRefusedError: the address cannot be read.
+    """
+    if importlib.util.find_spec(LIBRARY) is None:
+        raise SettingsError("the extra 'postgresql' is not installed", hint=INSTALL)
+    # Why here: psycopg takes a tenth of a second to load, and most have a file.
+    from runtime.postgresql.database import PostgresqlDatabase  # noqa: PLC0415
+    from runtime.postgresql.server import PostgresqlServer  # noqa: PLC0415
+
+    return PostgresqlDatabase(PostgresqlServer(dsn))
 
 
 def load_settings(
@@ -181,7 +266,7 @@ class OnlyStore(msgspec.Struct, frozen=True):
     store: StoreConfig = msgspec.field(default_factory=StoreConfig)
 
 
-def _store_path(settings: Path) -> Path:
+def _store_of(settings: Path) -> StoreConfig:
     """Read where the database is, and nothing else: no key needs to be there."""
 
     def only_store(top: Node) -> Node:
@@ -191,8 +276,13 @@ def _store_path(settings: Path) -> Path:
     options = LoadOptions(
         start=partial(state_folder, environment=os.environ),
         overrides=overrides(os.environ, given_settings()),
+        needs_secrets=False,
     )
     found = load(
-        settings, OnlyStore, environment={}, prepare=only_store, options=options
+        settings,
+        OnlyStore,
+        environment=os.environ,
+        prepare=only_store,
+        options=options,
     )
-    return Path(found.value.store.path)
+    return found.value.store

@@ -9,9 +9,16 @@ from pathlib import Path
 
 from connectors.admin.applied_settings import EMPTIED, left_beside
 from connectors.admin.probes import Finding
-from connectors.commands.common.database import database_at
+from connectors.commands.common.database import database_at, database_of_store
+from connectors.config.app import StoreConfig
 from runtime.disk import barrier, user
-from runtime.errors import CorruptError, StoreError, StoreRefusedError, StoreTooNewError
+from runtime.errors import (
+    CorruptError,
+    SettingsError,
+    StoreError,
+    StoreRefusedError,
+    StoreTooNewError,
+)
 from runtime.store.database import Database
 
 LITTLE_SPACE = 200 * 1024 * 1024
@@ -20,14 +27,19 @@ LITTLE_SPACE = 200 * 1024 * 1024
 CURES: dict[type[StoreError], str] = {
     CorruptError: "stop Callboard, then callboard restore COPY",
     StoreTooNewError: "install the release that wrote it: a copy would be older",
-    StoreRefusedError: "give another path under [store] in the settings",
+    StoreRefusedError: "give another database under [store] in the settings",
 }
 """What to do about a database that cannot be opened; of another error, its text says
 all."""
 
 
-def check_database(path: Path) -> Iterator[Finding]:
-    """Check SQLite's version, and that the database can be written."""
+def check_database(store: StoreConfig) -> Iterator[Finding]:
+    """Check the engine's version, and that the database can be used."""
+    path = Path(store.path)
+    if store.kind == "postgresql":
+        yield look_at_server(store)
+        yield from check_folder("database", path.absolute().parent)
+        return
     try:
         version = database_at(path).engine_version()
     except StoreRefusedError as error:
@@ -36,6 +48,21 @@ def check_database(path: Path) -> Iterator[Finding]:
         yield Finding("ok", "sqlite", version)
     yield look_at(path)
     yield from check_folder("database", path.absolute().parent)
+
+
+def look_at_server(store: StoreConfig) -> Finding:
+    """Say what stands in the database on a server."""
+    try:
+        database = database_of_store(store)
+        version = database.engine_version()
+        if not database.exists():
+            text = f"{database.name} (version {version}) has no tables yet"
+            return Finding("ok", "database", f"{text}; the next start makes them")
+    except SettingsError as error:
+        return Finding("wrong", "database", error.text, error.hint)
+    except StoreError as error:
+        return Finding("wrong", "database", str(error), cure_of(error))
+    return opened(database, f"{database.name} (version {version})")
 
 
 def look_at(path: Path) -> Finding:

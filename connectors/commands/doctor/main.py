@@ -314,7 +314,7 @@ def looked_at(path: Path, settings: Settings[AppConfig]) -> Iterator[Finding]:
     yield Finding("ok", "settings", f"{path} ({agents})")
     for warning in (*settings.warnings, *settings.unset):
         yield from refused(warning, "warning")
-    yield from check_database(Path(app.store.path))
+    yield from check_database(app.store)
     yield from check_folder("workspace", Path(app.workspace.path).absolute())
     files = (*settings.files, *settings.secret_files)
     yield from run_interruptible(check_sandbox, app, files)

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from runtime.errors import MisuseError, SequenceConflictError
+from runtime.postgresql.database import PostgresqlDatabase
 from runtime.sqlite.database import SqliteDatabase
 from runtime.store.database import DROPPED, OldestOpen, Totals
 from runtime.store.in_memory import MemoryStore
@@ -24,7 +25,7 @@ from runtime.store.rows import (
     SettledState,
 )
 from tests.fakes.store.memory_database import MemoryDatabase
-from tests.support.store.engines import NAMES, make_engine
+from tests.support.store.engines import NAMES, PostgresqlEngine, make_engine
 from tests.support.store.rows import (
     NOW,
     accepting,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from runtime.store.rows import StoredDelivery, StoredMessage
     from tests.support.store.engines import Engine
 
-    Outside = SqliteDatabase | MemoryDatabase
+    Outside = SqliteDatabase | MemoryDatabase | PostgresqlDatabase
 
 LATER = NOW + 100
 PAGE = 1000
@@ -63,9 +64,11 @@ async def store(engine: Engine) -> AsyncGenerator[Store]:
 
 
 @pytest.fixture
-def database(store: Store, tmp_path: Path) -> Outside:
+def database(store: Store, engine: Engine, tmp_path: Path) -> Outside:
     if isinstance(store, MemoryStore):
         return MemoryDatabase(store)
+    if isinstance(engine, PostgresqlEngine):
+        return PostgresqlDatabase(engine.server)
     return SqliteDatabase(tmp_path / "callboard.db")
 
 

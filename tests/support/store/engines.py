@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from runtime.postgresql.store import PostgresqlStore
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore
 from runtime.store.in_memory import MemoryStore
+from tests.support.store.postgresql import emptied
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
     from runtime.store.port import Store
 
-NAMES = ("memory", "sqlite")
+NAMES = ("memory", "sqlite", "postgresql")
 
 
 class MemoryEngine:
@@ -46,11 +48,27 @@ class SqliteEngine:
         return await self.open()
 
 
-Engine = MemoryEngine | SqliteEngine
+class PostgresqlEngine:
+    """Opens and reopens stores in the database of this process's tests."""
+
+    def __init__(self) -> None:
+        self.server = emptied()
+
+    async def open(self) -> Store:
+        return await PostgresqlStore.open(self.server, epoch=3)
+
+    async def reopen(self, store: Store) -> Store:
+        await store.aclose()
+        return await self.open()
+
+
+Engine = MemoryEngine | SqliteEngine | PostgresqlEngine
 
 
 def make_engine(name: str, folder: Path) -> Engine:
     """Make the engine of that name, its file (if it has one) in `folder`."""
+    if name == "postgresql":
+        return PostgresqlEngine()
     return MemoryEngine() if name == "memory" else SqliteEngine(folder)
 
 

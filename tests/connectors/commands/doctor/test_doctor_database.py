@@ -14,6 +14,7 @@ import pytest
 
 from connectors.commands.doctor.database import check_database, check_folder
 from connectors.commands.doctor.others import check_appointments
+from connectors.config.app import StoreConfig
 from connectors.files import receipt_key
 from runtime.sqlite.database import SqliteDatabase
 from runtime.sqlite.file import SqliteFile
@@ -28,7 +29,11 @@ if TYPE_CHECKING:
 
 def database(path: Path) -> Finding:
     """Give the one finding that is about the file itself."""
-    found = [each for each in check_database(path) if each.about == "database"]
+    found = [
+        each
+        for each in check_database(StoreConfig(path=str(path)))
+        if each.about == "database"
+    ]
     assert len(found) == 2
     return found[0]
 
@@ -50,7 +55,7 @@ def test_another_programs_database_wants_another_path(tmp_path: Path) -> None:
     found = database(path)
     assert found.state == "wrong"
     assert "another program" in found.text
-    assert found.cure == "give another path under [store] in the settings"
+    assert found.cure == "give another database under [store] in the settings"
     assert not list(check_appointments(SqliteDatabase(path)))
 
 

@@ -1,0 +1,14 @@
+"""The store on a PostgreSQL server, for one node; implements `runtime.store`.
+
+`store.py` is the store of a running program: one thread writes, one reads.
+`database.py` is the same database from outside, for operators. `server.py` connects
+and translates errors, `migrations.py` has the tables. It needs the extra `postgresql`.
+Only `connectors/app` and the command line's `connectors/commands/common/database.py`
+import it.
+"""
+
+__all__ = [
+    "database",
+    "server",
+    "store",
+]

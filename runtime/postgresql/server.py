@@ -1,0 +1,332 @@
+"""Connects to a PostgreSQL server, and translates its errors into the kernel's.
+
+A text may hold the character NUL, which PostgreSQL's `text` cannot: all texts go
+through `stored` on their way there and through `given` on their way back. Both keep the
+order of texts and what they begin with.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import msgspec
+import psycopg
+from psycopg.adapt import Dumper, Loader
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import Format
+
+from runtime.errors import (
+    CorruptError,
+    FencedError,
+    KernelError,
+    MisuseError,
+    StoreRefusedError,
+    StoreUnavailableError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+Db: TypeAlias = psycopg.Connection[tuple[Any, ...]]
+"""An open connection; it begins no transaction by itself."""
+
+OLDEST_SERVER = 130000
+"""PostgreSQL 13, as `server_version` writes it."""
+
+NUL, ESCAPE = "\x00", "\x01"
+# Order is kept: NUL is below ESCAPE, and so are the pairs that stand for them.
+FOR_NUL, FOR_ESCAPE = "\x01\x01", "\x01\x02"
+PAIR = re.compile("\x01[\x01\x02]")
+
+DAMAGED = frozenset({"XX001", "XX002"})
+"""PostgreSQL's codes for damage: data, index."""
+
+FENCED = "CB001"
+"""Our own code; `migrations.py` raises it."""
+
+AWAY = (
+    "08",  # connection
+    "57P",  # the server is stopped, or starts
+    "25P",  # a session that was ended for being idle
+)
+"""How codes begin that say that the server is away, or goes away."""
+
+CAUSES: tuple[tuple[str, str, str], ...] = (
+    ("53100", "found no more room on its disk", "Make room there"),
+    ("53200", "found no more memory", "Give its machine more"),
+    ("53300", "takes no more connections", "Raise max_connections, or end others"),
+    ("58", "could not read or write its disk", "Look at its log"),
+    (
+        "25006",
+        "takes no writes: it is a standby, or read-only",
+        "Name the primary in [store] dsn, or wait until the fail-over is done",
+    ),
+    ("40", "ended the transaction because of another program's", "Try again"),
+    ("55P03", "has rows that another program holds", "End that program, or wait"),
+    ("57014", "took too long", "Look at its load; try again"),
+    (
+        "28",
+        "refused the user or the password",
+        "Mend [store] dsn, or the server's pg_hba.conf",
+    ),
+    ("3D000", "has no such database", "createdb it, or mend [store] dsn"),
+    (
+        "42501",
+        "does not let this user do that",
+        "Make the user the owner of the database",
+    ),
+)
+"""Beginnings of codes, what each says of the server, and what to do about it."""
+
+SAFE = "nothing was written, and what was acknowledged is safe"
+
+STORABLE = ("22", "54", "23")
+"""How codes begin that blame what is to be stored: data, limits, constraints."""
+
+ENDED = 5000
+"""Milliseconds after which data that nobody confirms ends the connection."""
+
+
+class PostgresqlOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a server is used."""
+
+    synchronous: Literal["full", "normal"] = "full"
+    """`full`: a commit is on the server's disk before it is acknowledged. `normal`: a
+    crash of the server may take the last commits."""
+
+    max_queued: int = 10_000
+    """Most commits that may wait; one more is refused."""
+
+    max_queued_bytes: int = 67_108_864
+    """Most bytes that may wait; also the most that one commit may have."""
+
+    max_group: int = 1000
+    """Most commits that share one transaction."""
+
+    idle_after: float = 0.1
+    """Seconds without a commit after which the thread waits to be woken."""
+
+    connect_within: int = 5
+    """Seconds that connecting may take."""
+
+    away_for: float = 5.0
+    """Seconds that commits wait for a server that went away, before they fail."""
+
+    close_within: float = 10.0
+    """Seconds that closing may take, under cancellation too."""
+
+
+class PostgresqlServer:
+    """A database on a server.
+
+    Args:
+        dsn: its address, as libpq takes it: a URL, or `key=value` pairs. It may hold a
+            password, which is never shown.
+        options: how it is used.
+
+    Raises:
+        StoreRefusedError: the address cannot be read.
+    """
+
+    def __init__(self, dsn: str, options: PostgresqlOptions | None = None) -> None:
+        self.options = options or PostgresqlOptions()
+        self._dsn = dsn
+        try:
+            parts = conninfo_to_dict(dsn)
+        except psycopg.Error:
+            parts = None  # and not its text: that repeats the address
+        if parts is None:
+            raise StoreRefusedError(
+                "the address of the PostgreSQL database cannot be read; it looks like"
+                " postgresql://user:password@host:5432/database"
+            )
+        self.name = name_of(parts)
+        """How texts for people name it: without user and password."""
+
+    def connect(self, role: str, statement_within: float = 0.0) -> Db:
+        """Open a connection.
+
+        Args:
+            role: what `pg_stat_activity` shows it as.
+            statement_within: seconds that one statement may take; 0: as many as it
+                likes.
+
+        Raises:
+            StoreUnavailableError: the server is away, or does not let us in.
+            StoreRefusedError: it is too old, or stores no Unicode, or something stands
+                between that changes sessions.
+        """
+        with self.told():
+            db = psycopg.connect(
+                self._dsn,
+                autocommit=True,
+                application_name=role,
+                connect_timeout=self.options.connect_within,
+                keepalives=1,
+                keepalives_idle=5,
+                keepalives_interval=2,
+                keepalives_count=3,
+                tcp_user_timeout=ENDED,
+            )
+            with contextlib.ExitStack() as stack:
+                stack.callback(db.close)
+                self._prepare(db, statement_within)
+                stack.pop_all()
+        return db
+
+    def _prepare(self, db: Db, statement_within: float) -> None:
+        """Check the server, and set the session up."""
+        info = db.info
+        if info.server_version < OLDEST_SERVER:
+            raise StoreRefusedError(
+                f"{self.name} is PostgreSQL {info.server_version // 10000}; Callboard"
+                " needs 13 or later"
+            )
+        sync = "on" if self.options.synchronous == "full" else "off"
+        row = db.execute(
+            """SELECT pg_backend_pid(), current_setting('server_encoding'),
+            set_config('statement_timeout', %s, false),
+            set_config('lock_timeout', '5s', false),
+            set_config('idle_in_transaction_session_timeout', '60s', false),
+            set_config('client_encoding', 'UTF8', false),
+            set_config('jit', 'off', false),
+            set_config('synchronous_commit', CASE WHEN %s = 'off' THEN 'off'
+                WHEN current_setting('synchronous_commit') = 'off' THEN 'on'
+                ELSE current_setting('synchronous_commit') END, false)""",
+            (str(int(statement_within * 1000)), sync),
+        ).fetchone()
+        process, encoding = (0, "") if row is None else row[:2]
+        if encoding != "UTF8":
+            raise StoreRefusedError(
+                f"{self.name} has the encoding {encoding}; Callboard needs a database"
+                " made with ENCODING 'UTF8'"
+            )
+        if process != info.backend_pid:
+            raise StoreRefusedError(
+                f"between {self.name} and Callboard stands a pooler, such as"
+                " PgBouncer: what a session keeps would be lost. Name the server"
+                " itself in [store] dsn"
+            )
+        adapters = db.adapters
+        adapters.register_dumper(str, TextDumper)
+        for loader in (TextLoader, BinaryTextLoader):
+            adapters.register_loader("text", loader)
+        db.prepare_threshold = 2
+
+    @contextlib.contextmanager
+    def told(self) -> Generator[None]:
+        """Translate errors of the server that the block raises.
+
+        Raises:
+            StoreError: the server could not do it.
+            MisuseError: what was given can never be stored, or read.
+        """
+        try:
+            yield
+        except psycopg.Error as error:
+            raise self.translate(error) from error
+
+    def translate(self, error: psycopg.Error) -> KernelError:
+        """Translate an error; a bug of ours comes back as a `StoreError`, too."""
+        code = error.sqlstate or ""
+        said = plain(error)
+        if code == FENCED:
+            return FencedError(
+                f"another process has taken {self.name} over; nothing was written."
+                " Look for a second `callboard serve` with the same settings"
+            )
+        if code in DAMAGED:
+            return CorruptError(
+                f"{self.name} is damaged ({said}); stop Callboard and restore a dump"
+            )
+        if blames_input(error):
+            return MisuseError(f"this can never be stored: {said}; see `Store.commit`")
+        for begin, what, cure in CAUSES:
+            if code.startswith(begin):
+                return StoreUnavailableError(
+                    f"{self.name} {what} ({said}); {SAFE}. {cure}"
+                )
+        if is_away(error):
+            return StoreUnavailableError(
+                f"{self.name} does not answer ({said}); {SAFE}. Look whether the server"
+                " runs, and whether [store] dsn is its address"
+            )
+        return StoreUnavailableError(
+            f"{self.name} refused a statement of Callboard's ({code} {said}); {SAFE}."
+            " If nobody changed the tables by hand, report it"
+        )
+
+
+def name_of(given: dict[str, Any]) -> str:
+    """Name a database for people, without user and password."""
+    host = str(given.get("host") or given.get("hostaddr") or "this machine")
+    port = f":{given['port']}" if given.get("port") else ""
+    return f"PostgreSQL database {given.get('dbname') or 'of the user'} at {host}{port}"
+
+
+def plain(error: psycopg.Error) -> str:
+    """Give what an error says in one line, without the values of rows."""
+    # Its other lines, and `detail`, may repeat what people wrote.
+    first = error.diag.message_primary or str(error).partition("\n")[0]
+    return first.strip() or type(error).__name__
+
+
+def is_away(error: psycopg.Error) -> bool:
+    """Whether an error says that the connection is gone, or cannot be made."""
+    code = error.sqlstate
+    if code is None:
+        is_echo = isinstance(error, psycopg.errors.PipelineAborted)
+        kinds = (psycopg.OperationalError, psycopg.InterfaceError)
+        return isinstance(error, kinds) and not is_echo
+    return code.startswith(AWAY)
+
+
+def blames_input(error: psycopg.Error) -> bool:
+    """Whether what was to be stored is to blame, whenever it is tried."""
+    code = error.sqlstate
+    if code is None:
+        return isinstance(error, psycopg.DataError)
+    return code.startswith(STORABLE)
+
+
+def stored(text: str) -> str:
+    """Write a text so that PostgreSQL can keep it."""
+    if ESCAPE in text or NUL in text:
+        return text.replace(ESCAPE, FOR_ESCAPE).replace(NUL, FOR_NUL)
+    return text
+
+
+def given(text: str) -> str:
+    """Read a text that `stored` wrote."""
+    if ESCAPE not in text:
+        return text
+    return PAIR.sub(lambda pair: NUL if pair[0] == FOR_NUL else ESCAPE, text)
+
+
+class TextDumper(Dumper):
+    """Sends a text to the server."""
+
+    oid = 25
+    """PostgreSQL's number of the type `text`."""
+
+    def dump(self, obj: str) -> bytes:
+        """Write it down."""
+        return stored(obj).encode()
+
+
+class TextLoader(Loader):
+    """Reads a text that the server sends as text."""
+
+    format = Format.TEXT
+
+    def load(self, data: bytes | bytearray | memoryview) -> str:
+        """Read it."""
+        return given(str(data, "utf-8"))
+
+
+class BinaryTextLoader(TextLoader):
+    """Reads a text that the server sends as bytes."""
+
+    format = Format.BINARY

@@ -1,0 +1,435 @@
+"""The two threads of the PostgreSQL engine: one writes in groups, one reads.
+
+The writer puts all that waits into one transaction and answers only after the COMMIT.
+Only one process writes: it holds a session's advisory lock, which keeps a second
+`serve` out, and has raised the number in its row of `writer`, which each transaction
+compares. So a process that was stopped, lost its session and goes on later cannot
+commit: its transactions raise `FencedError`.
+
+When the connection is lost, nobody knows whether the last COMMIT was done. The writer
+connects anew, raises its number, which waits for a transaction that is still under way
+and refuses one that comes later, and reads which group its row names: if it is the one
+in doubt, that is durable; if not, it never will be, and is written once more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+import uuid
+from typing import TYPE_CHECKING, cast
+
+import psycopg
+
+from runtime.errors import (
+    FencedError,
+    KernelError,
+    MisuseError,
+    StoreError,
+    StoreUnavailableError,
+)
+from runtime.postgresql.migrations import migrate
+from runtime.postgresql.read import rows_of
+from runtime.postgresql.server import (
+    FENCED,
+    Db,
+    PostgresqlServer,
+    blames_input,
+    is_away,
+    plain,
+)
+from runtime.postgresql.write import Pending, Session
+from runtime.store.threads import DatabaseThread, Ended, GroupEnded, Report, damage_of
+from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from runtime.store.jobs import Job, JobQueue
+
+LOG = EventLog("store")
+
+SERVING = 4_811_302_731_902
+"""Key of the advisory lock that the process that serves holds."""
+
+MOST_READS = 16
+"""Reads answered together; a long one holds up the others by as much."""
+
+WRITE_WITHIN = 10.0
+"""Seconds that one statement of the writer may take."""
+
+READ_WITHIN = 30.0
+"""Seconds that one statement of the reader may take."""
+
+PAUSE = 0.2
+"""Seconds between two tries to connect to a server that is away."""
+
+LET_GO_WITHIN = 2.0
+"""Seconds until the server has noticed that a process was killed."""
+
+NODE = "main"
+
+HOLDER = """SELECT holder.pid, holder.application_name, host(holder.client_addr)
+    FROM pg_locks JOIN pg_stat_activity AS holder USING (pid)
+    WHERE locktype = 'advisory' AND granted AND objsubid = 1
+    AND (classid::bigint << 32 | objid::bigint) = %s
+    AND pg_locks.database = (SELECT oid FROM pg_database
+        WHERE datname = current_database())"""
+# Why not one that waits for a replica: its commit would become visible on the primary
+# alone.
+END = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE pid = %s AND application_name = %s
+    AND wait_event IS DISTINCT FROM 'SyncRep'"""
+FENCE = "SELECT fence(%s, 0, %s, %s)"
+RAISE = """UPDATE writer SET fence = fence + 1 WHERE node = %s AND n = 0
+    AND (fence = %s OR %s) RETURNING fence, last_group"""
+
+BLAMED = (StoreError, MisuseError, OverflowError, TypeError, ValueError)
+"""All that one job alone may be to blame for."""
+
+
+def is_held(db: Db) -> bool:
+    """Whether a process serves with this database."""
+    return bool(rows_of(db, HOLDER, (SERVING,)))
+
+
+def claim(db: Db, name: str) -> None:
+    """Keep every other process from serving, as long as the connection lives.
+
+    Raises:
+        StoreUnavailableError: one does.
+    """
+    end = time.monotonic() + LET_GO_WITHIN
+    while not rows_of(db, "SELECT pg_try_advisory_lock(%s)", (SERVING,))[0][0]:
+        if time.monotonic() > end:
+            break
+        threading.Event().wait(PAUSE)
+    else:
+        return
+    rows = rows_of(db, HOLDER, (SERVING,))
+    pid, role, host = rows[0] if rows else ("?", "?", None)
+    raise StoreUnavailableError(
+        f"{name} is in use by another Callboard process ({role}, on {host or 'its'}"
+        f"{'' if host else ' own machine'}; session {pid} of the server): end that one"
+        " first. If it is gone, the server notices within a minute;"
+        f" SELECT pg_terminate_backend({pid}) ends its session at once"
+    )
+
+
+class PostgresqlReader(DatabaseThread[PostgresqlServer]):
+    """The thread that runs reading jobs, one after the other."""
+
+    @property
+    def most(self) -> int:
+        """How many jobs to take together."""
+        return MOST_READS
+
+    def open(self) -> Db:
+        """Open a connection that cannot write."""
+        db = self.file.connect("callboard reader", READ_WITHIN)
+        with self.file.told():
+            db.execute("SET default_transaction_read_only = on")
+        return db
+
+    def run(self, db: Db, jobs: Sequence[Job]) -> None:
+        """Do the jobs that somebody still waits for."""
+        failed: Job | None = None
+        for job in jobs:
+            if not job.is_abandoned and not self._attempt(job):
+                failed = failed or job
+        del db
+        damage = damage_of(jobs)
+        ended = GroupEnded(healthy=None, failed_read=failed, damage=damage)
+        has_news = failed is not None or damage
+        self.jobs.give_back(jobs, (lambda: self._report(ended)) if has_news else None)
+
+    def _attempt(self, job: Job) -> bool:
+        """Do a job, with a new connection if the old one is lost; False: it failed."""
+        for is_last in (False, True):
+            try:
+                if self.db is None or self.db.closed:
+                    self.db = self.open()
+                job.run(self.db)
+            except psycopg.Error as error:
+                if is_away(error) and not is_last:
+                    self._drop()
+                    continue
+                job.error = self.file.translate(error)
+                job.error.__cause__ = error
+                return isinstance(job.error, MisuseError)
+            except StoreError as error:
+                job.error = error
+                return False
+            except (OverflowError, TypeError, ValueError) as error:
+                job.error = MisuseError(f"this can never be read: {error}")
+            return True
+        return True
+
+    def _drop(self) -> None:
+        if self.db is not None:
+            self.db.close()
+        self.db = None
+
+
+class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
+    """Commits jobs in groups; the only one that writes."""
+
+    def __init__(
+        self, file: PostgresqlServer, jobs: JobQueue, report: Report, ended: Ended
+    ) -> None:
+        super().__init__(file, jobs, report, ended)
+        self._role = f"callboard writer {uuid.uuid4().hex[:12]}"
+        self._process = 0  # the server's number of our session
+        self._fence = -1  # none is raised yet
+        self._group = 0
+        self._last = 0  # the last group that was durable when we connected
+        self._pause = threading.Event()  # never set
+
+    @property
+    def most(self) -> int:
+        """How many jobs to take together."""
+        return self.file.options.max_group
+
+    def open(self) -> Db:
+        """Claim the database, bring it up to date, and shut everybody else out.
+
+        Raises:
+            FencedError: another process did so since.
+        """
+        is_first = self._fence < 0
+        db = self.file.connect(self._role, WRITE_WITHIN)
+        with contextlib.ExitStack() as stack, self.file.told():
+            stack.callback(db.close)
+            if is_first:
+                claim(db, self.file.name)
+                db.execute("SET statement_timeout = 0")  # tables may be large
+                migrate(db, self.file.name)
+                db.execute(f"SET statement_timeout = '{WRITE_WITHIN:g}s'".encode())
+            else:
+                self._end_own(db)
+                claim(db, self.file.name)
+            rows = rows_of(db, RAISE, (NODE, self._fence, is_first))
+            if not rows:
+                raise self._fenced()
+            self._fence, self._last = rows[0]
+            self._group = max(self._group, self._last)
+            self._process = db.info.backend_pid
+            stack.pop_all()
+        return db
+
+    def _fenced(self) -> FencedError:
+        return FencedError(
+            f"another process has taken {self.file.name} over; nothing was written"
+        )
+
+    def _end_own(self, db: Db) -> None:
+        """End our lost session, which may still have the lock.
+
+        Raises:
+            FencedError: another process has taken over.
+        """
+        found = rows_of(db, "SELECT fence FROM writer WHERE node = %s", (NODE,))
+        if not found or found[0][0] != self._fence:
+            raise self._fenced()
+        rows_of(db, END, (self._process, self._role))
+
+    def run(self, db: Db, jobs: Sequence[Job]) -> None:
+        """Commit a group; its callers go on when it is durable."""
+        del db  # it is another one after each loss
+        started = time.perf_counter()
+        try:
+            is_done = self._commit(jobs)
+        except psycopg.Error as error:
+            if error.sqlstate == FENCED:
+                raise self._fenced() from error
+            self._roll_back()
+            self._fail(jobs, self.file.translate(error), error)
+        else:
+            if is_done:
+                seconds = time.perf_counter() - started
+                ended = GroupEnded(healthy=True, seconds=seconds, commits=len(jobs))
+                self.jobs.give_back(jobs, lambda: self._report(ended))
+
+    def _commit(self, jobs: Sequence[Job]) -> bool:
+        """Write a group until it is known to be durable.
+
+        Returns:
+            False: the server stays away, and those who wait have been told.
+
+        Raises:
+            psycopg.Error: the server is there, and could not do it.
+            FencedError: another process has taken over.
+        """
+        while True:
+            is_sent = False
+            try:
+                db = self._connected()
+                self._write(db, jobs)
+                is_sent = True
+                db.execute("COMMIT")
+            except psycopg.Error as error:
+                if not (is_away(error) or self._is_lost()):
+                    raise
+                self._drop()
+                if not self._rejoin(jobs, error, is_in_doubt=is_sent):
+                    return False
+                if is_sent and self._last == self._group:
+                    return True
+            else:
+                return True
+
+    def _connected(self) -> Db:
+        if self.db is None:
+            raise psycopg.OperationalError("the connection is lost")
+        db: Db = self.db
+        return db
+
+    def _is_lost(self) -> bool:
+        return self.db is None or self.db.closed
+
+    def _write(self, db: Db, jobs: Sequence[Job]) -> None:
+        """Begin a transaction, and do a group of jobs in it.
+
+        Mostly none fails. Then all is sent at once, without savepoints; the group is
+        done once more, step by step and with savepoints, if that fails.
+
+        Raises:
+            psycopg.Error: the server; nothing of the group is written.
+        """
+        self._group += 1
+        try:
+            self._send(db, jobs)
+        except psycopg.Error as error:
+            if self._is_lost() or not blames_input(error):
+                raise
+        except BLAMED:
+            pass
+        else:
+            return
+        self._roll_back()
+        self._begin(db)
+        for job in jobs:
+            self._attempt(db, job)
+
+    def _begin(self, db: Db) -> None:
+        db.execute("BEGIN")
+        db.execute(FENCE, (NODE, self._fence, self._group))
+
+    def _send(self, db: Db, jobs: Sequence[Job]) -> None:
+        session = Session(db)
+        with db.pipeline():
+            self._begin(db)
+            for job in jobs:
+                job.error = None
+                job.run(session)
+        session.check()
+        for job in jobs:
+            settle(job)
+
+    def _attempt(self, db: Db, job: Job) -> None:
+        """Do one job of a group; if it fails, undo it alone and keep its error."""
+        job.error = None
+        db.execute("SAVEPOINT job")
+        try:
+            job.run(Session(db, is_stepping=True))
+            settle(job)
+        except psycopg.Error as error:
+            if self._is_lost() or not blames_input(error):
+                raise
+            job.error = self.file.translate(error)
+            job.error.__cause__ = error
+        except (StoreError, MisuseError) as error:
+            job.error = error
+        except (OverflowError, TypeError, ValueError) as error:
+            job.error = MisuseError(
+                f"this can never be stored: {error}; see `Store.commit`"
+            )
+        if job.error is not None:
+            db.execute("ROLLBACK TO job")
+        db.execute("RELEASE job")
+
+    def _rejoin(
+        self, jobs: Sequence[Job], lost: psycopg.Error, *, is_in_doubt: bool
+    ) -> bool:
+        """Connect to a server that went away.
+
+        For a while everybody waits; then only a group whose COMMIT is in doubt does,
+        for nobody can be told what became of it.
+
+        Returns:
+            False: the server stays away, and those who wait have been told.
+
+        Raises:
+            FencedError: another process has taken over.
+        """
+        LOG.warning("the connection to the database is lost", why=plain(lost))
+        ended = GroupEnded(healthy=False)
+        self.jobs.give_back((), lambda: self._report(ended))
+        since = time.monotonic()
+        while True:
+            try:
+                self.db = self.open()
+            except FencedError:
+                raise
+            except StoreError as error:
+                seconds = time.monotonic() - since
+                if self.jobs.is_closed and seconds > self.file.options.away_for:
+                    self._fail(jobs, in_doubt(error) if is_in_doubt else error)
+                    return False
+                if seconds < self.file.options.away_for:
+                    self._pause.wait(PAUSE)
+                elif not is_in_doubt:
+                    self._fail(jobs, error)
+                    return False
+                else:
+                    self._fail(self.jobs.take(self.most, PAUSE), error)
+            else:
+                LOG.info("the connection to the database is back")
+                return True
+
+    def _fail(
+        self,
+        jobs: Sequence[Job],
+        error: KernelError,
+        cause: BaseException | None = None,
+    ) -> None:
+        for job in jobs:
+            job.error = type(error)(str(error))
+            job.error.__cause__ = cause or error.__cause__
+        ended = GroupEnded(healthy=False, damage=damage_of(jobs))
+        self.jobs.give_back(jobs, lambda: self._report(ended))
+
+    def _roll_back(self) -> None:
+        if self.db is not None:
+            try:
+                self.db.rollback()
+            except psycopg.Error:
+                self._drop()
+
+    def _drop(self) -> None:
+        if self.db is not None:
+            self.db.close()
+        self.db = None
+
+    def close(self, db: Db) -> None:
+        """Let the next process in, and close."""
+        with contextlib.suppress(psycopg.Error):
+            # Closing alone lets go of the lock only when the server notices.
+            db.execute("SELECT pg_advisory_unlock(%s)", (SERVING,))
+        db.close()
+
+
+def settle(job: Job) -> None:
+    """Give a job the result that is known now."""
+    if isinstance(job.value, Pending):
+        pending = cast("Pending[object]", job.value)
+        job.value = pending.give()
+
+
+def in_doubt(error: StoreError) -> StoreUnavailableError:
+    """Say that nobody knows whether something was stored."""
+    return StoreUnavailableError(
+        "the server went away while it stored this; the next start finds out whether"
+        f" it did: {error}"
+    )

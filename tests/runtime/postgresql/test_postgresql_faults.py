@@ -1,0 +1,206 @@
+"""Proves that the store on a server loses and doubles nothing when the server goes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+import trio
+
+from runtime.errors import StoreRefusedError, StoreTooNewError, StoreUnavailableError
+from runtime.postgresql.migrations import MIGRATIONS, migrate
+from runtime.postgresql.server import PostgresqlOptions, PostgresqlServer
+from runtime.postgresql.store import PostgresqlStore
+from tests.fakes.store.cut_proxy import CutProxy
+from tests.support.store.engines import names_unsettled
+from tests.support.store.postgresql import emptied, shared_process
+from tests.support.store.rows import accepting, turn
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterator
+
+    from tests.fakes.store.cut_proxy import Lost
+
+QUICK = PostgresqlOptions(away_for=0.5, connect_within=2)
+
+
+@pytest.fixture
+def server() -> PostgresqlServer:
+    return emptied()
+
+
+@pytest.fixture
+def proxy(server: PostgresqlServer) -> Iterator[CutProxy]:
+    del server
+    proxy = CutProxy(shared_process().folder / ".s.PGSQL.5432")
+    yield proxy
+    proxy.close()
+
+
+@pytest.fixture
+async def store(proxy: CutProxy) -> AsyncGenerator[PostgresqlStore]:
+    dsn = f"host=127.0.0.1 port={proxy.port} user=callboard dbname=callboard"
+    store = await PostgresqlStore.open(PostgresqlServer(dsn, QUICK))
+    yield store
+    await store.aclose()
+
+
+async def write(store: PostgresqlStore, stream: str, count: int) -> None:
+    """Commit that many turns of a stream, one after the other."""
+    for number in range(count):
+        await store.commit(turn(number, stream))
+
+
+@pytest.mark.parametrize("losing", ["answer", "request"])
+async def test_a_commit_whose_answer_is_lost_is_stored_once(
+    store: PostgresqlStore, proxy: CutProxy, losing: Lost
+) -> None:
+    for number in range(3):
+        proxy.losing = losing
+        # A turn stored a second time would be refused: its ids are taken.
+        await store.commit(turn(number, "a"))
+    assert proxy.lost == 3
+    assert len(await store.read("a")) == 3
+    assert store.healthy
+
+
+async def test_neighbours_of_a_lost_commit_are_stored_once(
+    store: PostgresqlStore, proxy: CutProxy
+) -> None:
+    async with trio.open_nursery() as nursery:
+        for stream in "abcdefgh":
+            nursery.start_soon(write, store, stream, 10)
+        for losing in ("answer", "request") * 4:
+            while proxy.losing != "nothing":
+                await trio.lowlevel.checkpoint()
+            proxy.losing = losing
+    assert [len(await store.read(stream)) for stream in "abcdefgh"] == [10] * 8
+
+
+async def test_connections_that_are_cut_at_rest_are_made_anew(
+    store: PostgresqlStore, proxy: CutProxy
+) -> None:
+    await store.commit(accepting("m1"))
+    proxy.cut()
+    assert await names_unsettled(store) == ["m1"]
+    proxy.cut()
+    await store.commit(accepting("m2"))
+    assert store.healthy
+
+
+async def test_a_second_process_is_refused_and_told_why(
+    store: PostgresqlStore, server: PostgresqlServer
+) -> None:
+    with pytest.raises(StoreUnavailableError, match="in use by another Callboard"):
+        await PostgresqlStore.open(server)
+    await store.commit(accepting("m1"))
+
+
+async def test_who_was_stopped_and_goes_on_cannot_commit(
+    store: PostgresqlStore, proxy: CutProxy, server: PostgresqlServer
+) -> None:
+    told: list[StoreUnavailableError] = []
+    store.when_broken(told.append)
+    proxy.cut()  # as the server does with the connections of a process that is stopped
+    second = await PostgresqlStore.open(server)
+    await second.commit(accepting("m2"))
+    with pytest.raises(StoreUnavailableError, match=r"taken .* over"):
+        await store.commit(accepting("m1"))
+    assert store.needs_reopening
+    while not told:
+        await trio.lowlevel.checkpoint()
+    assert await names_unsettled(second) == ["m2"]
+    await second.aclose()
+
+
+async def test_a_fence_that_was_raised_refuses_a_living_connection(
+    store: PostgresqlStore, server: PostgresqlServer
+) -> None:
+    with server.connect("tests") as db:
+        db.execute("UPDATE writer SET fence = fence + 1")
+    with pytest.raises(StoreUnavailableError, match=r"taken .* over"):
+        await store.commit(accepting("m1"))
+    with server.connect("tests") as db:
+        assert db.execute("SELECT count(*) FROM inbox").fetchall() == [(0,)]
+
+
+async def test_a_server_that_takes_no_writes_says_so_and_is_healthy_again(
+    store: PostgresqlStore, server: PostgresqlServer
+) -> None:
+    with server.connect("tests") as db:
+        db.execute("ALTER DATABASE callboard SET default_transaction_read_only = on")
+    end_sessions(server)
+    try:
+        with pytest.raises(StoreUnavailableError, match="takes no writes"):
+            await store.commit(accepting("m1"))
+        assert not store.healthy
+    finally:
+        with server.connect("tests") as db:
+            db.execute("SET default_transaction_read_only = off")
+            db.execute("ALTER DATABASE callboard RESET default_transaction_read_only")
+    end_sessions(server)
+    await store.probe()
+    assert store.healthy
+    await store.commit(accepting("m1"))
+
+
+def end_sessions(server: PostgresqlServer) -> None:
+    """End all sessions of the store."""
+    with server.connect("tests") as db:
+        db.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE application_name LIKE 'callboard%'"
+        )
+
+
+def database(name: str, sql: str = "", encoding: str = "UTF8") -> PostgresqlServer:
+    """Make a database, and do something in it."""
+    process = shared_process()
+    with psycopg.connect(process.dsn("postgres"), autocommit=True) as db:
+        db.execute(f"DROP DATABASE IF EXISTS {name}".encode())
+        made = f"CREATE DATABASE {name} TEMPLATE template0 ENCODING '{encoding}'"
+        db.execute(made.encode())
+    with psycopg.connect(process.dsn(name), autocommit=True) as db:
+        db.execute(sql.encode() or b"SELECT 1")
+    return PostgresqlServer(process.dsn(name))
+
+
+async def test_another_programs_tables_are_not_touched() -> None:
+    server = database("foreign_one", "CREATE TABLE record(theirs integer)")
+    with pytest.raises(StoreRefusedError, match="'record' of another program"):
+        await PostgresqlStore.open(server)
+
+
+async def test_a_newer_releases_database_is_refused() -> None:
+    server = database("newer_one")
+    with server.connect("tests") as db:
+        migrate(db, server.name, (*MIGRATIONS, "SELECT 1"))
+    with pytest.raises(StoreTooNewError, match="newer release"):
+        await PostgresqlStore.open(server)
+
+
+async def test_a_step_that_fails_changes_nothing() -> None:
+    server = database("halfway_one")
+    with server.connect("tests") as db:
+        with pytest.raises(psycopg.Error):
+            migrate(db, server.name, (*MIGRATIONS, "SELECT no_such_thing()"))
+        assert db.execute("SELECT to_regclass('inbox')").fetchall() == [(None,)]
+        migrate(db, server.name)
+
+
+async def test_a_database_that_stores_no_unicode_is_refused() -> None:
+    server = database("ascii_one", encoding="SQL_ASCII")
+    with pytest.raises(StoreRefusedError, match="ENCODING 'UTF8'"):
+        await PostgresqlStore.open(server)
+
+
+async def test_who_is_not_let_in_is_told_without_the_password() -> None:
+    process = shared_process()
+    dsn = f"postgresql://nobody:hunter2@/missing?host={process.folder}"
+    with pytest.raises(StoreUnavailableError) as caught:
+        await PostgresqlStore.open(PostgresqlServer(dsn))
+    assert "hunter2" not in str(caught.value)
+    with pytest.raises(StoreRefusedError) as refused:
+        PostgresqlServer("postgresql://me:hunter2@host:port/db?what=ever")
+    assert "hunter2" not in str(refused.value)
