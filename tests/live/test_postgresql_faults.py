@@ -1,0 +1,178 @@
+"""Proves that a company on PostgreSQL loses and doubles nothing, whatever is killed.
+
+`CALLBOARD_FAULTS=50 pytest -m live tests/live/test_postgresql_faults.py` takes longer.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import psycopg
+import pytest
+import trio
+import trio.testing
+
+from tests.fakes.store.cut_proxy import CutProxy
+from tests.processes.running import PATIENCE, Server, served
+from tests.support.store.postgresql import ServerProcess
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FAULTS = int(os.environ.get("CALLBOARD_FAULTS", "10"))
+CHATS = 6
+BETWEEN = 5
+"""Answers between two faults."""
+
+KINDS = ("kill callboard", "lose answer", "cut", "kill server", "lose request")
+
+
+class Company:
+    """A company on a server behind a proxy, and people who write to it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.database = ServerProcess("fsync=on", "autovacuum=on")
+        self.proxy = CutProxy(self.database.folder / ".s.PGSQL.5432")
+        self.answered = 0
+        self.is_over = False
+        self.sent = dict.fromkeys(range(CHATS), 0)
+        self.server: Server | None = None
+        self._stack = ExitStack()
+        self.dsn = (
+            f"host=127.0.0.1 port={self.proxy.port} user=callboard dbname=postgres"
+        )
+
+    def start(self) -> None:
+        """Start Callboard."""
+        company = served(
+            self.folder,
+            CALLBOARD_STORE__KIND="postgresql",
+            CALLBOARD_STORE__DSN='{ env = "CB_DSN" }',
+            CB_DSN=self.dsn,
+        )
+        self.server = self._stack.enter_context(company)
+
+    async def kill(self) -> None:
+        """Kill Callboard."""
+        assert self.server is not None
+        server, self.server = self.server, None
+        await server.end(signal.SIGKILL)
+        self._stack.close()
+
+    async def talk(self, chat: int) -> None:
+        """Write one message after the other, each until it is answered."""
+        while not self.is_over:
+            number = self.sent[chat]
+            answer = ""
+            while not answer:
+                answer = await self.ask(f"chat{chat}", f"{chat}-{number}")
+            assert answer == f"you said {chat}-{number}"
+            self.sent[chat] += 1
+            self.answered += 1
+
+    async def ask(self, chat: str, words: str) -> str:
+        """Write once; empty if there was no answer."""
+        server = self.server
+        if server is None:
+            await trio.testing.wait_all_tasks_blocked(0.02)
+            return ""
+        body = {"model": "anna", "messages": [{"role": "user", "content": words}]}
+        headers = {"x-callboard-conversation": chat, "idempotency-key": words}
+        try:
+            async with httpx.AsyncClient(base_url=server.url, timeout=20) as client:
+                said = await client.post(
+                    "/v1/chat/completions", json=body, headers=headers
+                )
+        except httpx.HTTPError:
+            return ""
+        if said.status_code != 200:
+            assert said.status_code in {409, 429, 500, 502, 503, 504}, said.text
+            await trio.testing.wait_all_tasks_blocked(0.05)
+            return ""
+        return str(said.json()["choices"][0]["message"]["content"])
+
+    async def fault(self, kind: str) -> None:
+        """Let something go wrong."""
+        match kind:
+            case "kill callboard":
+                await self.kill()
+                await trio.to_thread.run_sync(self.start)
+            case "kill server":
+                self.database.kill()
+                await trio.to_thread.run_sync(self.database.start)
+            case "cut":
+                self.proxy.cut()
+            case _:
+                self.proxy.losing = "answer" if "answer" in kind else "request"
+        await self.wait_answers(BETWEEN)
+
+    async def wait_answers(self, count: int) -> None:
+        """Wait until so many more were answered."""
+        end = self.answered + count
+        while self.answered < end:
+            await trio.testing.wait_all_tasks_blocked(0.02)
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """Read the database."""
+        with psycopg.connect(self.database.dsn("postgres")) as db:
+            return db.execute(query.encode()).fetchall()
+
+    def end(self) -> None:
+        """End all that was started."""
+        self._stack.close()
+        self.proxy.close()
+        self.database.end()
+
+
+@pytest.mark.live
+@pytest.mark.timeout(0)
+async def test_nothing_is_lost_or_doubled_whatever_is_killed(tmp_path: Path) -> None:
+    company = Company(tmp_path)
+    try:
+        company.start()
+        with trio.fail_after((10 + FAULTS) * PATIENCE):
+            async with trio.open_nursery() as nursery:
+                for chat in range(CHATS):
+                    nursery.start_soon(company.talk, chat)
+                await company.wait_answers(BETWEEN)
+                for kind in itertools.islice(itertools.cycle(KINDS), FAULTS):
+                    await company.fault(kind)
+                company.is_over = True
+        assert company.server is not None
+        assert await company.server.end() == 0
+        check(company)
+        assert "Traceback" not in company.server.log
+    finally:
+        company.end()
+
+
+def check(company: Company) -> None:
+    """Compare what was answered with what is stored."""
+    total = sum(company.sent.values())
+    assert total >= FAULTS * BETWEEN
+    settled = "SELECT state, count(*) FROM inbox GROUP BY state"
+    assert company.rows(settled) == [("replied", total)]
+    # Whoever was cut off asked once more, and got the answer that was stored: then the
+    # first delivery found nobody.
+    sent = "SELECT count(*), count(DISTINCT correlation_id) FROM outbox"
+    assert company.rows(sent) == [(total, total)]
+    gaps = """SELECT stream FROM journal GROUP BY stream
+        HAVING max(sequence) <> count(*)"""
+    assert company.rows(gaps) == []
+    # Each conversation has heard each message once, in the order they were written.
+    heard = """SELECT stream, convert_from(body, 'UTF8') FROM inbox ORDER BY number"""
+    told: dict[str, list[str]] = {}
+    for stream, body in company.rows(heard):
+        told.setdefault(stream, []).append(body)
+    for chat, count in company.sent.items():
+        bodies = [each for each in told.values() if f'"{chat}-0"' in each[0]]
+        assert len(bodies) == 1
+        assert len(bodies[0]) == count
+        for number, body in enumerate(bodies[0]):
+            assert f'"{chat}-{number}"' in body
