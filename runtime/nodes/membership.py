@@ -6,15 +6,20 @@ out the plan. Nothing here makes two owners impossible: that is the fence's work
 
 Time is never compared between machines: a node is suspected when its row stood still
 for `ttl` seconds of the *observer's* monotonic clock.
+
+Leases are spread by rendezvous hashing (Thaler and Ravishankar, 1998), with as many for
+each node. All nodes decide alike from the same rows. When a node joins, only what it
+gets moves; when one leaves, only what it had.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterable
+from hashlib import sha256
 
 import msgspec
 
-from runtime.nodes import placement
 from runtime.nodes.rows import LeaseRow, Member, NodeRow
 
 READS = 4
@@ -22,6 +27,85 @@ READS = 4
 
 MOVES = 8
 """Planned moves under way at once."""
+
+
+def score(name: str, node: str) -> bytes:
+    """Say how well a lease suits a node; the highest wins."""
+    return sha256(f"{name}@{node}".encode()).digest()
+
+
+def kind_of(name: str) -> str:
+    """Give what a lease is of: `part`, `account`; each kind is spread by itself."""
+    return name.partition("/")[0]
+
+
+def homes(
+    names: Iterable[str], leases: Collection[LeaseRow], nodes: Collection[str]
+) -> dict[str, str]:
+    """Find an owner for each of these leases.
+
+    Args:
+        names: leases that need one.
+        leases: all leases; those of nodes that are not in `nodes` do not count.
+        nodes: who may own; empty: nobody gets anything.
+    """
+    if not nodes:
+        return {}
+    wanting = set(names)
+    held = Counter(
+        (kind_of(row.name), row.owner)
+        for row in leases
+        if row.owner in nodes and row.name not in wanting
+    )
+    found: dict[str, str] = {}
+    for name in sorted(wanting):
+        kind = kind_of(name)
+        least = min(held[kind, node] for node in nodes)
+        room = [node for node in nodes if held[kind, node] == least]
+        found[name] = max(room, key=lambda node: score(name, node))
+        held[kind, found[name]] += 1
+    return found
+
+
+def moves(
+    leases: Collection[LeaseRow], nodes: Collection[str], most: int
+) -> dict[str, str]:
+    """Choose leases to be given to another node, until no node has two too many.
+
+    Args:
+        leases: all leases.
+        nodes: who may own.
+        most: moves under way at once; those that are wanted already count.
+
+    Returns:
+        By lease the node that is to have it; fewest moves, and none between two nodes
+        that may keep what they have.
+    """
+    goal = {row.name: row.wanted or row.owner for row in leases}
+    left = most - sum(goal[row.name] != row.owner for row in leases)
+    chosen: dict[str, str] = {}
+    for kind in sorted({kind_of(row.name) for row in leases}):
+        names = [row.name for row in leases if kind_of(row.name) == kind]
+        while left > 0 and (move := _next_move(names, goal, nodes)):
+            chosen.update([move])
+            goal.update([move])
+            left -= 1
+    return chosen
+
+
+def _next_move(
+    names: Collection[str], goal: dict[str, str], nodes: Collection[str]
+) -> tuple[str, str] | None:
+    counts = Counter(dict.fromkeys(nodes, 0))
+    counts.update(goal[name] for name in names if goal[name] in nodes)
+    if not counts:
+        return None
+    fewest, most = min(counts.values()), max(counts.values())
+    if most - fewest < 2:
+        return None
+    to = min(node for node in nodes if counts[node] == fewest)
+    from_those = [name for name in names if counts[goal[name]] == most]
+    return max(from_those, key=lambda name: score(name, to)), to
 
 
 class TakeOver(msgspec.Struct, frozen=True):
@@ -195,7 +279,7 @@ class Membership:
     ) -> dict[str, str]:
         if self._is_leaving:
             mine = [row.name for row in leases if row.owner == self._me]
-            return placement.homes(mine, leases, alive)
+            return homes(mine, leases, alive)
         return {
             row.name: row.wanted
             for row in leases
@@ -215,14 +299,14 @@ class Membership:
         for row in (*suspected, *gone):
             lost = [each.name for each in leases if each.owner == row.id]
             if row in suspected or lost:
-                return TakeOver(row, placement.homes(lost, leases, alive))
+                return TakeOver(row, homes(lost, leases, alive))
         return None
 
     def _adopted(
         self, leases: Collection[LeaseRow], alive: Collection[str]
     ) -> dict[str, str]:
         free = [row.name for row in leases if not row.owner]
-        found = placement.homes(free, leases, alive)
+        found = homes(free, leases, alive)
         return {name: node for name, node in found.items() if node == self._me}
 
     def _wanted(
@@ -241,4 +325,4 @@ class Membership:
         # Chosen: the first of all nodes decides; two that differ would only move twice.
         if not is_calm or self._me != min(alive, default=""):
             return {}
-        return placement.moves(leases, alive, MOVES)
+        return moves(leases, alive, MOVES)

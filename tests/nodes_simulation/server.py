@@ -211,6 +211,7 @@ class Session:
             answer = ended.value
         except RefusedError as refused:
             transaction.has_failed = True
+            transaction.writes.clear()
             answer = refused
         else:
             self.waits_for = key
@@ -219,6 +220,9 @@ class Session:
             self.server.on_wait(self)
             return
         self._work = None
+        if transaction.has_failed:
+            # What it has locked is free at once, not when its client has heard of it.
+            self.server.release(transaction)
         self._answered(transaction, answer)
         self.pump()
 
@@ -353,7 +357,8 @@ class Server:
 
     def release(self, transaction: Transaction) -> None:
         """Give up a transaction's locks; who waits for one goes on."""
-        woken = [self._pass_on(key) for key in dict.fromkeys(transaction.locks)]
+        locks, transaction.locks = transaction.locks, []
+        woken = [self._pass_on(key) for key in locks]
         for session in woken:
             if session is not None:
                 session.advance()

@@ -8,7 +8,7 @@ from math import ceil
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.nodes.placement import homes, moves
+from runtime.nodes.membership import homes, moves
 from runtime.nodes.rows import LeaseRow
 
 PARTS = [f"part/{number}" for number in range(64)]
