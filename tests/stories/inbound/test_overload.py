@@ -296,7 +296,7 @@ async def test_a_drain_does_not_wait_for_what_cannot_be_read(
 ) -> None:
     cast = small(99)
     message = msgspec.structs.replace(as_accept(words(), 1.0), body=b"\xff{")
-    said = msgspec.structs.replace(as_enqueue(saying(2), 0), body=b"{}")
+    said = msgspec.structs.replace(as_enqueue(saying(2), message.part), body=b"{}")
     rows = Commit(at=1.0, accepts=(message,), deliveries=(said,))
     await cast.store.commit(rows)
     async with open_company(autojump_clock, cast) as system:

@@ -1,0 +1,17 @@
+"""Every story also proves that its commits touch one part each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.store.one_part import guarded
+
+
+@pytest.fixture(autouse=True)
+def one_part() -> Iterator[None]:
+    """Fail a story in which a commit touches several parts, and is no exception."""
+    with guarded() as broken:
+        yield
+    assert not broken, f"rows of one commit lie in several parts: {broken}"
