@@ -131,7 +131,7 @@ class Listening(Protocol):
 class Transport(Listening, Protocol):
     """One account on a chat platform, terminal or HTTP listener.
 
-    Implemented by `connectors/chat/terminal/terminal.py`,
+    Implemented by `connectors/chat/terminal/transport.py`,
     `connectors/chat/terminal/playback.py`, `connectors/web/openai/transport.py`,
     `connectors/web/eliza/` and each `connectors/chat/<platform>/transport.py`; all pass
     `tests/contracts/test_transport.py`.

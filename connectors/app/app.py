@@ -351,6 +351,7 @@ def _company(
             tree=partial(write_tree, app.system, services.redact),
         ),
         store=services.store,
+        database=Path(config.store.path),
         metrics=app.metrics,
         presence=lambda: services.presence,
         blobs=app.blobs,

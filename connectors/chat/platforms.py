@@ -24,6 +24,7 @@ from connectors.config.app import AppConfig, ConnectorConfig
 from runtime.errors import SettingsError
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import ModuleType
 
     import httpx
@@ -186,8 +187,8 @@ class Platform(Generic[C]):
     """Whether there is a `doctor.py`. Without, `callboard doctor` looks at the port of
     a connector that has one."""
 
-    is_served: bool = True
-    """Whether `callboard serve` runs it."""
+    is_server: bool = True
+    """Whether it is reason enough to run `callboard serve`."""
 
     owners: Callable[[C], Iterable[str]] = no_people
     """Names the senders who are owners of the company because they are let in."""
@@ -300,7 +301,7 @@ def reply_styles() -> dict[str, ReplyStyle]:
 
 
 def serving(config: AppConfig) -> dict[str, MakeTransport]:
-    """Choose the connectors that `callboard serve` runs: all but terminals."""
+    """Choose the connectors that `callboard serve` runs."""
 
     def make(name: str, connector: ConnectorConfig, parts: TransportParts) -> Transport:
         parts = replace(parts, owners=config.owners)
@@ -309,7 +310,6 @@ def serving(config: AppConfig) -> dict[str, MakeTransport]:
     return {
         name: partial(make, name, connector)
         for name, connector in config.connectors.items()
-        if platform_of(connector).is_served
     }
 
 
@@ -346,6 +346,10 @@ class TransportParts:
 
     presence: Callable[[], PresenceConfig] = PresenceConfig
     """Gives what people are to see while an answer is being made."""
+
+    database: Path | None = None
+    """Where the database lies, beside which other processes may be let in; None: in
+    memory."""
 
     network: httpx.AsyncBaseTransport | None = None
     """Carries HTTP requests to platforms; None: the network does."""

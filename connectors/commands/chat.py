@@ -1,20 +1,30 @@
-"""`callboard chat`: talk with the agents in this terminal."""
+"""`callboard chat`: talk with the agents in this terminal.
+
+With the company of these settings that runs already, by its socket; without one, with a
+company that this process runs.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, TextIO
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO, cast
 
 import click
-import msgspec
+import trio
 
 from connectors.app.app import open_app
 from connectors.app.reload.reload import Reloading, SettingsSource, Ways
+from connectors.chat.platforms import serving
+from connectors.chat.terminal.client import TerminalClient
 from connectors.chat.terminal.console import StandardConsole
-from connectors.chat.terminal.platform import TerminalConfig
-from connectors.chat.terminal.terminal import TerminalSettings, TerminalTransport
-from connectors.commands import config_option
+from connectors.chat.terminal.frames import CHAT, TerminalHello
+from connectors.chat.terminal.plain import PlainChat, PlainSettings
+from connectors.chat.terminal.platform import terminal_of, with_terminal
+from connectors.chat.terminal.transport import TerminalTransport, dial, socket_beside
+from connectors.commands import config_option, find_settings, given_settings
 from connectors.commands.common.running import (
     calm_collector,
     hearing_signals,
@@ -23,24 +33,32 @@ from connectors.commands.common.running import (
     run_interruptible,
     wait_any,
 )
+from connectors.settings.load import load_app
+from runtime import __version__
+from runtime.clock import SystemClock
+from runtime.ids import IdSource
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Awaitable, Callable
 
-    import trio
+    from connectors.chat.terminal.screen import ScreenChat
 
-    from actors.transport import Transport
-    from connectors.chat.platforms import MakeTransport, TransportParts
-    from connectors.config.app import AppConfig
-
-NAME = "terminal"
-"""Name of the account if the settings have no terminal."""
+ATTACHED = "the company that runs here"
+OWN = "no `callboard serve` runs: this terminal runs the company"
+HISTORY = ".history"
 
 
 @click.command()
 @config_option
 @click.option("--agent", default="", help="Whom to talk with; without it, routes say.")
 @click.option("--user", default="", help="Your name, as the agents see it.")
+@click.option(
+    "--as",
+    "name",
+    default="",
+    metavar="CONVERSATION",
+    help="Which conversation; without it, the first at which no terminal is.",
+)
 @click.option(
     "--log",
     "log_level",
@@ -49,78 +67,122 @@ NAME = "terminal"
     show_default=True,
     help="Least important kind of log line that is shown.",
 )
-def command(config: Path | None, agent: str, user: str, log_level: str) -> None:
+def command(
+    config: Path | None, agent: str, user: str, name: str, log_level: str
+) -> None:
     """Talk with the agents in this terminal.
 
-    /stop stops an answer, /help lists the commands, /quit or Ctrl-D ends. What was
-    not answered when you left is answered when you come back.
+    With those of `callboard serve` if it runs with the same settings, each terminal in
+    a conversation of its own; else this process runs them until you leave. /help lists
+    the commands, Ctrl-C stops an answer and, when nothing goes on, leaves; so does
+    Ctrl-D. What was not answered when you left is answered when you come back.
     """
+    check_streams(sys.stdin, sys.stdout)
+    if name and not CHAT.fullmatch(name):
+        text = "up to 64 letters, digits, dots, underscores and hyphens"
+        raise click.BadParameter(text, param_hint="--as")
+    hello = TerminalHello(__version__, name, user=user, agent=agent)
+    # Why by itself: who only joins needs none of the company's secrets.
+    found = find_settings(config, Path.cwd(), may_fall_back=True)
+    settings = load_app(
+        found.path, os.environ, needs_secrets=False, given=given_settings()
+    ).value
+    database = Path(settings.store.path)
+    known = tuple(settings.agents)
+    if socket_beside(database).is_socket() and run_interruptible(
+        _attach, hello, database
+    ):
+        return
     with loaded(config, log_level, may_fall_back=True) as source:
-        known = tuple(source.settings.value.agents)
         if agent and agent not in known:
             raise click.UsageError(
                 f"there is no agent {agent!r}; known: {', '.join(known)}"
             )
-        run_interruptible(_chat, source, agent, user)
+        run_interruptible(_run, source, hello)
 
 
-async def _chat(source: SettingsSource, agent: str, user: str) -> None:
-    config, redact = _at_terminal(source.settings.value, user), source.redactor.clean
-    private = private_files(source.settings)
-    name, make = _terminal(config, agent)
+async def _attach(hello: TerminalHello, database: Path) -> bool:
+    """Talk with the company that runs; False: none does."""
+    reach = partial(dial, socket_beside(database))
+    try:
+        stream = await reach()
+    except OSError:
+        return False  # a socket that a process left behind
+    face = make_face(database, ATTACHED)
 
     async def run(is_told: trio.Event) -> None:
-        async with open_app(config, {name: make}, redact, private) as app:
-            calm_collector()
-            ends = (app.ended[name].wait, app.system.wait_ended, is_told.wait)
-            personas = partial(app.personas.run, app.system.find)
-            ways = Ways(adapt=partial(_at_terminal, user=user))
-            reloading = Reloading(app, config, source, ways)
-            await wait_any(*ends, reloading.run, personas)
-            terminal = app.transports[name]
-        if isinstance(terminal, TerminalTransport) and terminal.output_error:
-            raise terminal.output_error
+        talk = partial(_talk, face, hello, reach, stream)
+        await wait_any(talk, is_told.wait)
 
     await hearing_signals(run)
+    _tell_end(face)
+    return True
 
 
-def _at_terminal(config: AppConfig, user: str) -> AppConfig:
-    """Say in the settings who sits at the terminal: they may approve tool calls."""
-    name, terminal = _account(config)
-    seated = msgspec.structs.replace(terminal, user=user or terminal.user)
-    connectors = {**config.connectors, name: seated}
-    return msgspec.structs.replace(config, connectors=connectors)
+async def _run(source: SettingsSource, hello: TerminalHello) -> None:
+    """Run the company, and talk with it."""
+    adapt = partial(with_terminal, user=hello.user)
+    config, redact = adapt(source.settings.value), source.redactor.clean
+    private = private_files(source.settings)
+    name, _ = terminal_of(config)
+    make = {name: serving(config)[name]}
+    face = make_face(Path(config.store.path), OWN)
+
+    async def run(is_told: trio.Event) -> None:
+        async with open_app(config, make, redact, private) as app:
+            calm_collector()
+            terminals = cast("TerminalTransport", app.transports[name])
+            talk = partial(_talk, face, hello, terminals.open_seat)
+            personas = partial(app.personas.run, app.system.find)
+            reloading = Reloading(app, config, source, Ways(adapt=adapt))
+            ends = (talk, app.system.wait_ended, is_told.wait)
+            await wait_any(*ends, reloading.run, personas)
+
+    await hearing_signals(run)
+    _tell_end(face)
 
 
-def _account(config: AppConfig) -> tuple[str, TerminalConfig]:
-    for name, each in config.connectors.items():
-        if isinstance(each, TerminalConfig):
-            return name, each
-    return NAME, TerminalConfig()
+async def _talk(
+    face: PlainChat | ScreenChat,
+    hello: TerminalHello,
+    reach: Callable[[], Awaitable[trio.abc.Stream]],
+    first: trio.abc.Stream | None = None,
+) -> None:
+    """Talk until the person leaves."""
+    face.client = TerminalClient(reach, hello, face, IdSource(SystemClock()))
+
+    async def listen() -> None:
+        await face.ready.wait()
+        await face.client.run(first)
+
+    await wait_any(face.run, listen)
 
 
-def _terminal(config: AppConfig, agent: str) -> tuple[str, MakeTransport]:
-    """Choose the terminal account, and say how it is made.
+def make_face(database: Path, where: str) -> PlainChat | ScreenChat:
+    """Choose what is shown: a screen, or plain lines where there is none.
+
+    Args:
+        database: beside which the history of what was typed is kept.
+        where: which company this is.
+    """
+    console = StandardConsole(sys.stdin, sys.stdout)
+    if console.is_interactive and os.environ.get("TERM", "dumb") != "dumb":
+        # Why here: it takes a quarter of a second, and pipes need none of it.
+        from connectors.chat.terminal.screen import ScreenChat  # noqa: PLC0415
+
+        database.parent.mkdir(parents=True, exist_ok=True)
+        return ScreenChat(database.with_name(database.name + HISTORY), where)
+    return PlainChat(PlainSettings(is_interactive=console.is_interactive), console)
+
+
+def _tell_end(face: PlainChat | ScreenChat) -> None:
+    """Raise why nothing could be shown any more, if that was the end.
 
     Raises:
-        click.UsageError: there is no keyboard or no screen.
+        OSError: it was.
     """
-    check_streams(sys.stdin, sys.stdout)
-    name, account = _account(config)
-    console = StandardConsole(sys.stdin, sys.stdout)
-    settings = TerminalSettings(
-        name=name,
-        user=account.user,
-        agent=agent,
-        is_interactive=console.is_interactive,
-    )
-
-    def make(parts: TransportParts) -> Transport:
-        made = TerminalTransport(settings, console, parts.clock, parts.ids)
-        made.blobs, made.shown = parts.blobs, parts.shown
-        return made
-
-    return name, make
+    if face.output_error is not None:
+        raise face.output_error
 
 
 def check_streams(*streams: TextIO | None) -> None:

@@ -15,8 +15,9 @@ import trio
 
 from connectors.app.app import App, open_app
 from connectors.app.reload.reload import Reloading, SettingsSource, Ways
-from connectors.chat.platforms import serving
+from connectors.chat.platforms import platform_of, serving
 from connectors.chat.server_transport import ServerTransport
+from connectors.chat.terminal.platform import with_terminal
 from connectors.commands import config_option, describe_error, let_go_of_output
 from connectors.commands.common.running import (
     Wait,
@@ -44,7 +45,8 @@ def command(config: Path | None) -> None:
     taken over while it runs; SIGHUP has them read at once.
     """
     with loaded(config, "") as source:
-        if not serving(source.settings.value):
+        kinds = map(platform_of, source.settings.value.connectors.values())
+        if not any(kind.is_server for kind in kinds):
             raise click.UsageError(
                 "there is nothing to serve: the settings have no connector but the"
                 ' terminal. Add one, for example [connectors.http] kind = "http"'
@@ -117,7 +119,8 @@ class ServiceNotifier:
 
 
 async def _run(source: SettingsSource, hangup: Hangup, is_told: trio.Event) -> None:
-    config, redact = source.settings.value, source.redactor.clean
+    # So that `callboard chat` can talk with the company that runs.
+    config, redact = with_terminal(source.settings.value), source.redactor.clean
     private = private_files(source.settings)
     admin = config.admin if config.admin.is_on else None
     async with (
@@ -128,7 +131,9 @@ async def _run(source: SettingsSource, hangup: Hangup, is_told: trio.Event) -> N
         service = ServiceNotifier(os.environ)
         nursery.start_soon(service.beat)
         nursery.start_soon(_announce, app)
-        reloading = Reloading(app, config, source, Ways(serves=serving))
+        reloading = Reloading(
+            app, config, source, Ways(serves=serving, adapt=with_terminal)
+        )
         await nursery.start(reloading.run)
         nursery.start_soon(app.personas.run, app.system.find)
         service.tell("READY=1")

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
     from connectors.config.app import AppConfig
 
-BESIDE = ("", "-wal", "-shm", "-journal", ".receipts.key", ".settings.json")
+SQLITE = ("", "-wal", "-shm", "-journal")
+BESIDE = (*SQLITE, ".receipts.key", ".settings.json", ".socket", ".history")
 """What SQLite adds to the database's name, and what else stands beside it: the key of
-receipts, the settings in use."""
+receipts, the settings in use, the socket of terminals, what was typed there."""
 
 
 def territory(config: AppConfig, files: Iterable[Path]) -> Territory:

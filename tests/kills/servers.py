@@ -55,7 +55,6 @@ tools = ["calculate"]
 PLAIN = """
 [connectors.plain]
 kind = "terminal"
-on_unknown = "resend"
 """
 
 SCRIPTED = """

@@ -78,14 +78,25 @@ class Terminal:
 
 
 @contextmanager
-def on_terminal(*arguments: str, folder: Path) -> Generator[Terminal]:
-    """Run a command on a terminal during the block; killed after it if it runs."""
+def on_terminal(
+    *arguments: str, folder: Path, term: str = "dumb"
+) -> Generator[Terminal]:
+    """Run a command on a terminal during the block; killed after it if it runs.
+
+    Args:
+        arguments: the command.
+        folder: where it runs.
+        term: the kind of terminal; a dumb one has plain lines.
+    """
     screen, keyboard = pty.openpty()
+    termios.tcsetwinsize(keyboard, (30, 100))
+    # Nobody here answers where the cursor is.
+    more = {"TTY": os.ttyname(keyboard), "TERM": term, "PROMPT_TOOLKIT_NO_CPR": "1"}
     try:
         with subprocess.Popen(
             ["/bin/sh", "-c", TAKE_TERMINAL, "sh", *COMMAND, *arguments],
             cwd=folder,
-            env=environment({"TTY": os.ttyname(keyboard)}),
+            env=environment(more),
             start_new_session=True,
         ) as process:
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from typing import TYPE_CHECKING
 
 from tests.processes.running import OFFLINE, run
@@ -56,13 +57,45 @@ def test_stop_ends_an_answer_that_is_being_written(tmp_path: Path) -> None:
         terminal.see("anna> Once upon a time")
         terminal.type("/stop\n")
         terminal.see("(stopped)")
-        terminal.see("Stopped.\nyou> ")
+        terminal.see("* Stopped.\nyou> ")
         terminal.type("thank you\n")
         terminal.see("anna> You are welcome!\nyou> ")
         terminal.type(CTRL_D)
         assert terminal.end() == 0
     assert "loaf of bread" not in terminal.shown
     assert terminal.shown.endswith("you> \n")
+
+
+def test_on_a_screen_ctrl_c_stops_the_answer_and_then_leaves(tmp_path: Path) -> None:
+    with on_terminal(*CHAT, folder=tmp_path, term="xterm") as terminal:
+        terminal.see("The front desk")  # the banner says who is here
+        terminal.type("tell me a story\r")
+        terminal.see("Ctrl-C stops")
+        terminal.see("Once")
+        terminal.type(CTRL_C)
+        terminal.see("(stopped)")
+        terminal.see("Stopped.")
+        terminal.type("/who\r")
+        terminal.see("this is me")
+        terminal.type(CTRL_C)
+        assert terminal.end() == 0
+    (history,) = tmp_path.rglob("*.history")
+    assert stat.S_IMODE(history.stat().st_mode) == 0o600
+    assert "+tell me a story" in history.read_text()
+
+
+def test_a_terminal_talks_with_the_company_that_runs(tmp_path: Path) -> None:
+    """One runs the company, another joins it, in a conversation of its own."""
+    with on_terminal(*CHAT, folder=tmp_path) as first:
+        first.see("you> ")
+        first.type("hello\n")
+        first.see("anna> Hello! I am Anna")
+        second = run(*CHAT, folder=tmp_path, typed="what is 3 * 4\n")
+        assert (second.code, second.err) == (0, "")
+        assert second.out.endswith("anna> That is one for Ben.\nben> 3 * 4 = 12\n")
+        assert "3 * 4" not in first.shown
+        first.type(CTRL_D)
+        assert first.end() == 0
 
 
 def test_what_ctrl_c_cuts_off_is_answered_next_time(tmp_path: Path) -> None:
@@ -76,7 +109,7 @@ def test_what_ctrl_c_cuts_off_is_answered_next_time(tmp_path: Path) -> None:
     assert terminal.shown.endswith("^C\n")
     assert "Traceback" not in terminal.shown
     with on_terminal(*CHAT, folder=tmp_path) as terminal:
-        terminal.see("anna> Once upon a time")
+        terminal.see("a time")
         terminal.type("/quit\n")
         assert terminal.end() == 0
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Literal
+
+import msgspec
 
 from actors.rules.prompt.texts import ReplyStyle
 from connectors.chat.platforms import Platform
@@ -12,7 +13,7 @@ from runtime.config.loader import Complaint
 
 
 class TerminalConfig(ConnectorConfig, frozen=True, tag="terminal"):
-    """The terminal that `callboard chat` runs in."""
+    """The terminals that `callboard chat` opens."""
 
     user: str = "you"
     """Name of the person at the keyboard, as the agents see it."""
@@ -20,16 +21,39 @@ class TerminalConfig(ConnectorConfig, frozen=True, tag="terminal"):
     retry_failures: bool = True
     """Whether a turn that failed is begun again after a while, by `[retries]`."""
 
-    on_unknown: Literal["resend", "hold"] = "resend"
-    """What is done after a crash about an answer that may have been shown: say it
-    again, or keep it back until `callboard queue retry` or `drop` decides."""
+
+NAME = "terminal"
+"""Name of the account if the settings have no terminal."""
+
+
+def terminal_of(config: AppConfig) -> tuple[str, TerminalConfig]:
+    """Give the terminal account of some settings; the usual one if they have none."""
+    for name, each in config.connectors.items():
+        if isinstance(each, TerminalConfig):
+            return name, each
+    names = (NAME, *(f"{NAME}-{number}" for number in range(2, 99)))
+    free = next(name for name in names if name not in config.connectors)
+    return free, TerminalConfig()
+
+
+def with_terminal(config: AppConfig, user: str = "") -> AppConfig:
+    """Give settings that have a terminal account.
+
+    Args:
+        config: the settings of the file.
+        user: who sits there, and may approve tool calls; empty: as the settings say.
+    """
+    name, terminal = terminal_of(config)
+    seated = msgspec.structs.replace(terminal, user=user or terminal.user)
+    connectors = {**config.connectors, name: seated}
+    return msgspec.structs.replace(config, connectors=connectors)
 
 
 def check(mine: Mapping[str, TerminalConfig], _app: AppConfig) -> Iterator[Complaint]:
     """Complain of each terminal but the first: the program has one."""
     first, *others = mine or ("",)
     for name in others:
-        text = f"there is one terminal, and {first!r} has it"
+        text = f"{first!r} has all terminals already"
         yield Complaint(("connectors", name), text, "take one of the two out")
 
 
@@ -39,10 +63,10 @@ PLATFORM = Platform(
     check=check,
     has_doctor=False,
     reply_style=ReplyStyle(
-        "You write in a terminal. Plain text is shown as it is: no Markdown, no tables,"
-        " lines that fit a screen."
+        "You write in a terminal. Markdown is drawn there, tables, lists and code, too;"
+        " keep lines and tables narrow. A pipe shows it as it is."
     ),
     names_agent=False,
-    is_served=False,
+    is_server=False,
     approvers=lambda config: (config.user,),
 )

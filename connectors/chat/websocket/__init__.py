@@ -4,3 +4,5 @@ Begin with `transport.py`; `session.py` serves one connection, `outbox.py` keeps
 for clients that come back. It runs on trio from the socket up: no library here needs
 another loop, and tests play whatever a client does on virtual time.
 """
+
+__all__ = ["outbox"]

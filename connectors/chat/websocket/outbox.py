@@ -65,6 +65,8 @@ class StoredAnswer(msgspec.Struct, frozen=True):
 
     trouble: str = ""
     is_aside: bool = False
+    correlation_id: str = ""
+    """Of the message that this answers; the same for drafts of it."""
 
 
 class ClientPlace(msgspec.Struct, frozen=True):
@@ -101,6 +103,7 @@ def said_of(number: int, delivery: Delivery) -> StoredAnswer:
         reply_to=theirs if is_theirs else "",
         trouble=delivery.trouble,
         is_aside=delivery.is_aside,
+        correlation_id=delivery.correlation_id,
     )
 
 

@@ -90,7 +90,7 @@ def probes_of(
     elif host := setting_of(config, "host", ""):
         look = partial(look_at_server, place, host, setting_of(config, "port", 0))
         return (Probe(ABOUT, place, look),)
-    elif platform.is_served:
+    elif platform.is_server:
         text = f"{place}: there is no probe for its platform"
         found = Finding("unknown", ABOUT, text)
     else:

@@ -26,10 +26,10 @@ from connectors.web.exchange import HttpExchange
 from runtime.clock import SystemClock
 from runtime.errors import StoreUnavailableError
 from runtime.store.in_memory import MemoryStore
-from tests.connectors.chat.test_terminal import PIPE, open_chat
 from tests.fakes.actors.neighbours import ROOM, of_kind, words
 from tests.fakes.actors.room import RefusingStore, open_room
 from tests.fakes.chat.console import FakeConsole
+from tests.support.chat.terminal_bed import PIPE, open_chat
 
 if TYPE_CHECKING:
     from runtime.store.rows import Commit
@@ -161,10 +161,10 @@ async def test_the_terminal_shows_a_note_on_a_line_of_its_own() -> None:
         inbound = await chat.ingress.next()
         noted = aside(inbound, "a", TEXT).delivery
         await chat.terminal.deliver(noted)
-        await chat.draft(inbound, "anna", "Let me see.")
+        chat.draft(inbound, "anna", "Let me see.")
         for key in ("b", "b", "c"):
             await chat.terminal.deliver(aside(inbound, key, TEXT).delivery)
-        await chat.draft(inbound, "anna", "\n\nIt is noon.")
+        chat.draft(inbound, "anna", "\n\nIt is noon.")
         await chat.say(inbound, "anna", "Let me see.\n\nIt is noon.")
     assert chat.console.screen == (
         f"you> hello\n* {TEXT}\nanna> Let me see.\n* {TEXT}\n* {TEXT}\n"

@@ -11,6 +11,7 @@ import pytest
 
 from connectors.app.app import open_app
 from connectors.chat.platforms import serving
+from connectors.chat.terminal.platform import with_terminal
 from connectors.config.tools import WorkspaceConfig
 from connectors.sandbox.plan import SandboxError
 from connectors.settings.load import load_app
@@ -55,9 +56,12 @@ async def test_a_start_that_fails_gives_back_what_it_took(tmp_path: Path) -> Non
         assert await app.readiness() == ()
 
 
-async def test_a_terminal_is_not_served(tmp_path: Path) -> None:
+async def test_a_terminal_is_served_whatever_it_is_called(tmp_path: Path) -> None:
     config = load(tmp_path, more='[connectors.tty]\nkind = "terminal"')
-    assert [*serving(config)] == ["http"]
+    assert [*serving(config)] == ["http", "tty"]
+    assert with_terminal(config) == config
+    taken = load(tmp_path, more='[connectors.terminal]\nkind = "http"\nport = 1')
+    assert [*with_terminal(taken).connectors] == ["http", "terminal", "terminal-2"]
 
 
 LISTED = SECOND + '\n[connectors.second.access]\nallowed = ["sam"]'

@@ -27,8 +27,7 @@ from connectors.app.reload.reload import (
     Ways,
 )
 from connectors.chat.platforms import serving
-from connectors.chat.terminal.platform import TerminalConfig
-from connectors.commands.chat import _at_terminal
+from connectors.chat.terminal.platform import TerminalConfig, with_terminal
 from connectors.settings.load import load_app
 from connectors.web.openai.transport import HttpTransport
 from runtime.store.rows import Commit
@@ -353,6 +352,6 @@ async def heard(platform: FakeTransport, count: int) -> list[str]:
 
 def test_who_sits_at_the_terminal_still_does_after_a_reload(tmp_path: Path) -> None:
     config = load_app(write(tmp_path), {}).value
-    seated = _at_terminal(config, "zoe").connectors["terminal"]
+    seated = with_terminal(config, "zoe").connectors["terminal"]
     assert isinstance(seated, TerminalConfig)
     assert seated.user == "zoe"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 import trio
@@ -12,8 +10,9 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.errors import DeliveryBusyError, DeliveryRefusedError, OverloadedError
-from actors.messages.deliveries import Delivery, Draft
+from actors.errors import DeliveryBusyError, OverloadedError
+from actors.messages.deliveries import Delivery
+from actors.messages.inbound import Address
 from actors.outbound.draft_rules import DraftPiece
 from connectors.admin.display import make_safe
 from connectors.chat.terminal.console import (
@@ -21,91 +20,31 @@ from connectors.chat.terminal.console import (
     StandardConsole,
     TerminalWriter,
 )
-from connectors.chat.terminal.terminal import (
-    CLEAR_LINE,
-    TerminalSettings,
-    TerminalTransport,
-)
-from runtime.clock import SystemClock
-from runtime.ids import IdSource
+from connectors.chat.terminal.frames import TerminalHello
+from connectors.chat.terminal.plain import PlainSettings
+from runtime import __version__
 from tests.fakes.chat.console import FakeConsole
-from tests.fakes.chat.ingress import FakeIngress
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from actors.messages.inbound import Inbound
-
-PIPE = TerminalSettings(is_interactive=False)
-
-
-class Chat:
-    """A terminal with a fake person at it, and a test that plays the agents."""
-
-    def __init__(self, settings: TerminalSettings, console: FakeConsole) -> None:
-        clock = SystemClock()
-        self.console = console
-        self.ingress = FakeIngress()
-        self.terminal = TerminalTransport(settings, console, clock, IdSource(clock))
-
-    async def draft(self, inbound: Inbound, agent: str, text: str) -> None:
-        self.terminal.show_draft(
-            Draft(
-                correlation_id=inbound.correlation_id,
-                turn_id=agent,
-                address=inbound.address,
-                agent=agent,
-                text=text,
-            )
-        )
-
-    async def say(
-        self, inbound: Inbound, agent: str, text: str, *, left: int = 0
-    ) -> str:
-        return await self.terminal.deliver(
-            Delivery(
-                id=f"{inbound.id}-{agent}-{text}",
-                correlation_id=inbound.correlation_id,
-                address=inbound.address,
-                agent=agent,
-                text=text,
-                answers_left=left,
-            )
-        )
-
-
-@asynccontextmanager
-async def open_chat(
-    settings: TerminalSettings, console: FakeConsole
-) -> AsyncGenerator[Chat]:
-    """Listen until the block ends or the terminal does."""
-    chat = Chat(settings, console)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(chat.terminal.listen, chat.ingress)
-        yield chat
-        with trio.fail_after(5):
-            while nursery.child_tasks and not console.is_waiting:
-                await trio.lowlevel.checkpoint()
-        nursery.cancel_scope.cancel()
+from tests.support.chat.terminal_bed import PIPE, TYPED, Chat, open_chat
 
 
 async def test_a_line_becomes_a_message() -> None:
-    settings = TerminalSettings(name="tty", user="zoe", agent="anna")
-    async with open_chat(settings, FakeConsole("  hello there ")) as chat:
+    hello = TerminalHello(__version__, "desk", user="zoe", agent="anna")
+    async with open_chat(TYPED, FakeConsole("  hello there "), hello) as chat:
         inbound = await chat.ingress.next()
     assert (inbound.text, inbound.agent, inbound.platform) == (
         "hello there",
         "anna",
         "terminal",
     )
-    assert (inbound.sender_id, inbound.sender_name) == ("zoe", "zoe")
-    assert (inbound.address.connector, inbound.address.chat) == ("tty", "terminal")
+    assert (inbound.sender_id, inbound.sender_name) == ("you", "zoe")
+    assert inbound.address == Address("terminal", "desk")
     assert inbound.is_direct
-    assert inbound.platform_id == inbound.id == inbound.correlation_id
+    assert inbound.id == inbound.correlation_id
+    assert inbound.platform_id.startswith("desk/=")
 
 
-async def test_an_interactive_chat_reads_on_and_takes_its_prompt_back() -> None:
-    async with open_chat(TerminalSettings(), FakeConsole()) as chat:
+async def test_an_interactive_chat_reads_on_and_prompts_again() -> None:
+    async with open_chat(TYPED, FakeConsole()) as chat:
         await chat.console.wait_screen("you> ")
         chat.console.type("hello")
         inbound = await chat.ingress.next()
@@ -113,24 +52,33 @@ async def test_an_interactive_chat_reads_on_and_takes_its_prompt_back() -> None:
         await chat.say(inbound, "anna", "hi")
         await chat.console.wait_screen("you> ")
     # The person's own line feed is the terminal's echo, so it is not in here.
-    assert chat.console.screen == f"you> you> {CLEAR_LINE}anna> hi\nyou> \n"
+    assert chat.console.screen == "you> you> \nanna> hi\nyou> \n"
 
 
 async def test_drafts_are_shown_word_by_word_and_not_repeated() -> None:
     async with open_chat(PIPE, FakeConsole("hello")) as chat:
         inbound = await chat.ingress.next()
         for word in ("one ", "two", "\n"):
-            await chat.draft(inbound, "anna", word)
+            chat.draft(inbound, "anna", word)
         await chat.console.wait_screen("one two")
         await chat.say(inbound, "anna", "one two\nthree")
     assert chat.console.screen == "you> hello\nanna> one two\n      three\n"
 
 
-async def test_an_agent_is_shown_under_its_display_name() -> None:
-    async with open_chat(TerminalSettings(), FakeConsole("hello")) as chat:
-        chat.terminal.shown = {"anna": "Dr. Anna", "": ""}.__getitem__
+async def test_an_answer_of_which_words_were_missed_is_shown_when_it_is_whole() -> None:
+    async with open_chat(PIPE, FakeConsole("hello")) as chat:
         inbound = await chat.ingress.next()
-        await chat.draft(inbound, "anna", "one\n")
+        chat.draft(inbound, "anna", "upon ", gap=5)
+        chat.draft(inbound, "anna", "a time")
+        await chat.say(inbound, "anna", "Once upon a time")
+    assert chat.console.screen == "you> hello\nanna> Once upon a time\n"
+
+
+async def test_an_agent_is_shown_under_its_display_name() -> None:
+    called = {"anna": "Dr. Anna"}
+    async with open_chat(TYPED, FakeConsole("hello"), called=called) as chat:
+        inbound = await chat.ingress.next()
+        chat.draft(inbound, "anna", "one\n")
         await chat.say(inbound, "anna", "one\ntwo")
         await chat.console.wait_screen("Dr. Anna> one\n          two\nyou> ")
 
@@ -152,9 +100,9 @@ async def test_stop_in_a_pipe_is_said_as_soon_as_the_answer_has_begun() -> None:
     console = FakeConsole("a story", "/stop", "thanks", at_end=True)
     async with open_chat(PIPE, console) as chat:
         story = await chat.ingress.next()
-        await chat.draft(story, "anna", "Once upon ")
+        chat.draft(story, "anna", "Once upon ")
         stop = await chat.ingress.next()
-        await chat.draft(story, "anna", "a time")
+        chat.draft(story, "anna", "a time")
         await chat.say(story, "", "(stopped)")
         await chat.say(stop, "", "Stopped.")
         await chat.say(await chat.ingress.next(), "anna", "Yes.")
@@ -165,29 +113,30 @@ async def test_stop_in_a_pipe_is_said_as_soon_as_the_answer_has_begun() -> None:
 
 
 async def test_stop_can_be_typed_while_an_answer_is_written() -> None:
-    async with open_chat(TerminalSettings(), FakeConsole("a story")) as chat:
+    async with open_chat(TYPED, FakeConsole("a story")) as chat:
         story = await chat.ingress.next()
-        await chat.draft(story, "anna", "Once upon ")
+        chat.draft(story, "anna", "Once upon ")
         await chat.console.wait_screen("Once upon ")
         chat.console.type("/stop")
         stop = await chat.ingress.next()
         await chat.say(story, "", "(stopped)")
+        await chat.console.wait_screen("(stopped)\nyou> ")
         await chat.say(stop, "", "Stopped.")
         await chat.console.wait_screen("you> ")
     assert chat.console.screen.endswith(
-        f"anna> Once upon * (stopped)\nyou> {CLEAR_LINE}* Stopped.\nyou> \n"
+        "anna> Once upon * (stopped)\nyou> \n* Stopped.\nyou> \n"
     )
 
 
 async def test_quit_ends_the_chat() -> None:
     console = FakeConsole("/quit", "not read")
-    async with open_chat(TerminalSettings(), console) as chat:
+    async with open_chat(TYPED, console) as chat:
         pass
     assert chat.ingress.accepted == []
 
 
 async def test_a_pipe_that_need_not_wait_hands_everything_in_at_once() -> None:
-    settings = TerminalSettings(is_interactive=False, wait_for_answer=False)
+    settings = PlainSettings(is_interactive=False, wait_for_answer=False)
     async with open_chat(settings, FakeConsole("a", "b", "c", at_end=True)) as chat:
         lines = [await chat.ingress.next() for _ in range(3)]
         for inbound in lines:
@@ -200,12 +149,13 @@ async def test_a_pipe_that_need_not_wait_hands_everything_in_at_once() -> None:
 async def test_an_answer_that_never_comes_is_not_waited_for_for_ever(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    settings = TerminalSettings(is_interactive=False, answer_timeout=60.0)
+    settings = PlainSettings(is_interactive=False, answer_timeout=60.0)
     console = FakeConsole("hello", at_end=True)
     async with trio.open_nursery() as nursery:
         chat = Chat(settings, console)
-        nursery.start_soon(chat.terminal.listen, chat.ingress)
-        await chat.draft(await chat.ingress.next(), "anna", "half")
+        nursery.start_soon(chat.run)
+        chat.draft(await chat.ingress.next(), "anna", "half")
+        await chat.ended.wait()
     assert 60 <= autojump_clock.current_time() < 61
     assert console.screen.endswith("* no answer within 60 s; going on without it\n")
 
@@ -214,7 +164,7 @@ async def test_what_was_not_taken_is_said_and_not_waited_for() -> None:
     console = FakeConsole("hello", at_end=True)
     chat = Chat(PIPE, console)
     chat.ingress.error = OverloadedError("too much in flight")
-    await chat.terminal.listen(chat.ingress)
+    await chat.run()
     assert console.screen == (
         "you> hello\n* not taken, please try again: too much in flight\n"
     )
@@ -240,24 +190,19 @@ async def test_a_settled_message_is_not_waited_for(reason: str, shown: str) -> N
 async def test_a_closed_output_ends_the_chat() -> None:
     console = FakeConsole()
     console.error = BrokenPipeError("no reader")
-    async with open_chat(TerminalSettings(), console) as chat:
+    async with open_chat(TYPED, console) as chat:
         pass
-    with pytest.raises(DeliveryRefusedError):
-        await chat.terminal.deliver(
-            Delivery(
-                id="d",
-                correlation_id="c",
-                address=chat.terminal._address,
-                agent="anna",
-                text="x",
-            )
-        )
+    assert chat.face.output_error is console.error
 
 
 async def test_an_answer_before_the_terminal_is_open_comes_again_later() -> None:
     chat = Chat(PIPE, FakeConsole())
     delivery = Delivery(
-        id="d", correlation_id="c", address=chat.terminal._address, agent="a", text="x"
+        id="d",
+        correlation_id="c",
+        address=Address("terminal", "terminal"),
+        agent="a",
+        text="x",
     )
     with pytest.raises(DeliveryBusyError):
         await chat.terminal.deliver(delivery)

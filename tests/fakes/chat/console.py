@@ -27,19 +27,19 @@ class FakeConsole:
     def type(self, line: str) -> None:
         """Type a line."""
         self._lines.append(line)
-        self._note_change()
+        self.note_change()
 
     def end(self) -> None:
         """End the input."""
         self._lines.append(None)
-        self._note_change()
+        self.note_change()
 
     async def read_line(self) -> str | None:
         """Give the next line, None at the end."""
         while not self._lines:
             if not self.is_waiting:
                 self.is_waiting = True
-                self._note_change()
+                self.note_change()
             await self._changed.wait()
         self.is_waiting = False
         await trio.lowlevel.checkpoint()
@@ -55,7 +55,7 @@ class FakeConsole:
         if self.error is not None:
             raise self.error
         self.screen += text
-        self._note_change()
+        self.note_change()
 
     async def wait_screen(self, end: str) -> None:
         """Wait until the screen ends so; fails after five seconds."""
@@ -68,6 +68,7 @@ class FakeConsole:
         """Wait until anything happens."""
         await self._changed.wait()
 
-    def _note_change(self) -> None:
+    def note_change(self) -> None:
+        """Wake those in `wait_change`."""
         self._changed.set()
         self._changed = trio.Event()

@@ -33,7 +33,9 @@ def blobs_of(stage: Stage) -> SentFiles:
     """Give where a stage's transport looks for bytes."""
     found: BlobFolder | None = None
     match stage:
-        case TerminalStage() | PlayingStage():
+        case TerminalStage():
+            found = stage.bed.parts.blobs
+        case PlayingStage():
             stage.transport.blobs = stage.transport.blobs or SentFiles()
             found = stage.transport.blobs
         case HttpStage():

@@ -11,7 +11,6 @@ import trio.testing
 
 from connectors.chat.terminal.playback import PlayingTransport, RoomSettings
 from connectors.chat.terminal.script import Cue
-from connectors.chat.terminal.terminal import TerminalSettings, TerminalTransport
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
 from tests.fakes.chat.console import FakeConsole
@@ -34,6 +33,7 @@ from tests.fakes.whatsapp.stage import open_whatsapp
 from tests.support.chat.discord_bed import open_bed
 from tests.support.chat.matrix_bed import ANNA, ROOM, ZOE, MatrixBed
 from tests.support.chat.qq_bed import open_qq
+from tests.support.chat.terminal_bed import TYPED, Chat
 from tests.support.chat.websocket_bed import open_sockets
 from tests.support.postcard.stage import PostcardStage
 from tests.support.transport_parts import transport_parts
@@ -110,12 +110,10 @@ class TerminalStage:
     can_repeat = False
 
     def __init__(self) -> None:
-        clock = SystemClock()
         self.console = FakeConsole()
-        self.transport = TerminalTransport(
-            TerminalSettings(), self.console, clock, IdSource(clock)
-        )
-        self.ingress = FakeIngress()
+        self.bed = Chat(TYPED, self.console)
+        self.transport = self.bed.terminal
+        self.ingress = self.bed.ingress
         self.listening = trio.CancelScope()
         self.ended = trio.Event()
 
@@ -124,13 +122,14 @@ class TerminalStage:
         self.console.type(text)
 
     def acknowledged(self) -> int:
-        """Count lines after which the terminal went on to read the next one."""
-        return self.console.lines_read - (not self.console.is_waiting)
+        """Count the messages of which the terminal knows that they are stored."""
+        return self.bed.taken
 
     def shown(self) -> str:
         return self.console.screen
 
     async def wait_change(self) -> None:
+        """Wait until something is printed, or was handed in."""
         await self.console.wait_change()
 
 
@@ -324,6 +323,8 @@ async def open_stage(name: str) -> AsyncGenerator[Stage]:
     stage = stages[name]()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(listen, stage)
+        if isinstance(stage, TerminalStage):
+            nursery.start_soon(stage.bed.sit)
         await trio.testing.wait_all_tasks_blocked()
         yield stage
         nursery.cancel_scope.cancel()

@@ -14,8 +14,13 @@ from typing import TYPE_CHECKING, Any, cast
 import httpx
 import trio
 
-from connectors.chat.terminal.terminal import TerminalSettings, TerminalTransport
+from connectors.chat.platforms import serving
+from connectors.chat.terminal.client import TerminalClient
+from connectors.chat.terminal.frames import TerminalHello
+from connectors.chat.terminal.plain import PlainChat, PlainSettings
+from runtime import __version__
 from runtime.clock import SystemClock
+from runtime.ids import IdSource
 from tests.fakes.chat.console import FakeConsole
 from tests.fakes.media import PNG
 from tests.fakes.web.eliza import ANNA, BEN, ZOE, WebBed
@@ -28,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
     from connectors.app.app import App
-    from connectors.chat.platforms import MakeTransport, TransportParts
-    from connectors.chat.terminal.platform import TerminalConfig
+    from connectors.chat.platforms import MakeTransport
+    from connectors.chat.terminal.transport import TerminalTransport
     from connectors.config.app import AppConfig
     from connectors.web.page.transport import PageTransport
 
@@ -93,17 +98,22 @@ class Terminal(Local):
     has_groups = True
 
     def transports(self, config: AppConfig) -> Mapping[str, MakeTransport]:
-        """Say how it is made: as `callboard chat` does, with the console of tests."""
+        """Say how it is made: as `callboard chat` does."""
         self._console = FakeConsole()
-        user = cast("TerminalConfig", config.connectors["terminal"]).user
+        return {"terminal": serving(config)["terminal"]}
 
-        def make(parts: TransportParts) -> TerminalTransport:
-            settings = TerminalSettings(user=user, is_interactive=True)
-            made = TerminalTransport(settings, self._console, parts.clock, parts.ids)
-            made.blobs, made.shown = parts.blobs, parts.shown
-            return made
-
-        return {"terminal": make}
+    @asynccontextmanager
+    async def people(self, app: App) -> AsyncGenerator[None]:
+        """Have somebody sit there, with the console of tests."""
+        face = PlainChat(PlainSettings(), self._console)
+        seat = cast("TerminalTransport", app.transports["terminal"]).open_seat
+        ids = IdSource(SystemClock())
+        face.client = TerminalClient(seat, TerminalHello(__version__), face, ids)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(face.run)
+            nursery.start_soon(face.client.run)
+            yield
+            nursery.cancel_scope.cancel()
 
     async def say(self, text: str) -> str:
         await trio.lowlevel.checkpoint()
@@ -114,7 +124,7 @@ class Terminal(Local):
         await trio.lowlevel.checkpoint()
         found: list[Said] = []
         whole = self._console.screen.rpartition("\n")[0]
-        for line in whole.replace("\r\x1b[K", "\n").split("\n"):
+        for line in whole.split("\n"):
             begins = SPOKEN.match(line)
             if begins is not None:
                 found.append(Said(begins["agent"] or "", line[begins.end() :]))

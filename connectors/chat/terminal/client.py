@@ -1,0 +1,168 @@
+"""A terminal's way to its company: says hello, sends, comes back when it breaks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+import trio
+
+from connectors.chat.terminal.frames import (
+    READS_COMPANY,
+    FrameReader,
+    FrameTooLongError,
+    FromCompany,
+    TerminalFile,
+    TerminalHas,
+    TerminalHello,
+    TerminalRefused,
+    TerminalSay,
+    TerminalTaken,
+    TerminalTold,
+    TerminalWelcome,
+    send,
+)
+from runtime.errors import KernelError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from runtime.ids import IdSource
+
+RETRY_EVERY = 1.0
+"""Seconds between two tries to come back."""
+
+GONE = (
+    trio.BrokenResourceError,
+    trio.ClosedResourceError,
+    FrameTooLongError,
+    msgspec.MsgspecError,
+    OSError,
+)
+"""How a connection may end."""
+
+
+class TerminalRefusedError(KernelError):
+    """The company lets this terminal not in; the text says why, and what to do."""
+
+
+class Face(Protocol):
+    """What a person sees; all calls come from one task, in order, and never wait."""
+
+    def hear(self, frame: FromCompany) -> None:
+        """Show what the company sends."""
+        ...
+
+    def lose(self) -> None:
+        """Show that the connection broke, and will be tried again."""
+        ...
+
+
+class TerminalClient:
+    """One conversation, over as many connections as it takes.
+
+    Args:
+        dial: connects; raises `OSError` if nobody listens.
+        hello: says who this is.
+        face: what the person sees.
+        ids: names messages.
+    """
+
+    def __init__(
+        self,
+        dial: Callable[[], Awaitable[trio.abc.Stream]],
+        hello: TerminalHello,
+        face: Face,
+        ids: IdSource,
+    ) -> None:
+        self._dial = dial
+        self._hello = hello
+        self._face = face
+        self._ids = ids
+        self._stream: trio.abc.Stream | None = None
+        self._sending = trio.Lock()
+        self._unsure: dict[str, TerminalSay] = {}
+        """Messages of which the company has not said that it has them."""
+
+    async def run(self, first: trio.abc.Stream | None = None) -> None:
+        """Talk until cancelled; when the connection breaks, come back.
+
+        Args:
+            first: an open connection; None: dial.
+
+        Raises:
+            TerminalRefusedError: it is not let in.
+        """
+        stream = first or await self._redial()
+        while True:
+            try:
+                await self._talk(stream)
+            except GONE:
+                pass  # as at the end of all that it sent
+            finally:
+                self._stream = None
+                with trio.CancelScope(shield=True):
+                    await trio.aclose_forcefully(stream)
+            self._face.lose()
+            await trio.sleep(RETRY_EVERY)
+            stream = await self._redial()
+
+    def new_message(
+        self, text: str, files: tuple[TerminalFile, ...] = ()
+    ) -> TerminalSay:
+        """Give a message an id of its own."""
+        return TerminalSay(self._ids.new(), text, files)
+
+    async def say(self, said: TerminalSay) -> None:
+        """Send a message now, or as soon as there is a connection."""
+        self._unsure[said.id] = said
+        await self._send(said)
+
+    async def have(self, number: int) -> None:
+        """Say that all answers up to this one were shown."""
+        await self._send(TerminalHas(number))
+
+    async def _send(self, frame: TerminalSay | TerminalHas) -> None:
+        if self._stream is None:
+            return
+        try:
+            async with self._sending:
+                await send(self._stream, frame)
+        except GONE:
+            pass  # the reader notices, and it is said again
+
+    async def _redial(self) -> trio.abc.Stream:
+        while True:
+            try:
+                return await self._dial()
+            except OSError:
+                await trio.sleep(RETRY_EVERY)
+
+    async def _talk(self, stream: trio.abc.Stream) -> None:
+        await send(stream, self._hello)
+        reader = FrameReader(stream)
+        while (line := await reader.line()) is not None:
+            frame = READS_COMPANY.decode(line)
+            match frame:
+                case TerminalRefused():
+                    raise TerminalRefusedError(frame.why)
+                case TerminalWelcome():
+                    await self._welcome(stream, frame)
+                case TerminalTaken():
+                    self._unsure.pop(frame.id, None)
+                case TerminalTold():
+                    self._hello = msgspec.structs.replace(
+                        self._hello, after=frame.number
+                    )
+                case _:
+                    pass
+            self._face.hear(frame)
+
+    async def _welcome(self, stream: trio.abc.Stream, frame: TerminalWelcome) -> None:
+        """Keep the conversation for the next connection; repeat what may be lost."""
+        self._hello = msgspec.structs.replace(
+            self._hello, chat=frame.chat, after=frame.after
+        )
+        self._stream = stream
+        for said in tuple(self._unsure.values()):
+            await self._send(said)

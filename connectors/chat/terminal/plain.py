@@ -1,0 +1,324 @@
+"""A conversation as plain lines: for pipes, and for terminals that can only print.
+
+With a pipe as input, lines are echoed so that the transcript reads naturally, each
+waits for the answers to the one before it, and at the end all answers are waited for.
+At a terminal (`TERM=dumb`) the person may type at any time. How text looks is
+`console.py`'s business; `screen.py` is what people usually see.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import msgspec
+import trio
+
+from actors.messages.deliveries import Delivery, Draft
+from actors.messages.inbound import Address
+from actors.outbound.draft_rules import DraftPiece, DraftSpeakers
+from connectors.admin.display import make_safe
+from connectors.chat.terminal.client import TerminalClient
+from connectors.chat.terminal.console import Console, Printer, TerminalWriter
+from connectors.chat.terminal.frames import (
+    FromCompany,
+    TerminalDraft,
+    TerminalRoster,
+    TerminalSettled,
+    TerminalTaken,
+    TerminalTold,
+)
+from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+LOG = EventLog("terminal")
+
+PROMPT = "you> "
+
+MOST_UNANSWERED = 256
+"""Messages that may wait for answers; one more is refused."""
+
+LEAVE_TIMEOUT = 1.0
+"""Seconds that the last line feed may take: the screen may have been stopped."""
+
+NOWHERE = Address("terminal", "terminal")
+
+LOST = "the company is gone; trying to reach it again"
+BACK = "the company is back"
+
+
+def refused_text(taken: TerminalTaken) -> str:
+    """Say that a message was not taken, and why."""
+    advice = "" if taken.is_final else ", please try again"
+    return f"not taken{advice}: {taken.refused}"
+
+
+def unanswered_text(settled: TerminalSettled) -> str:
+    """Say why a message gets no answer; empty: it had one, or was stopped."""
+    kind, _, why = settled.reason.partition(":")
+    if kind == "dropped":
+        return f"nobody answers this: {why}"
+    return "there is no answer; the log says why" if kind == "dead" else ""
+
+
+class PlainSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How lines are read and shown."""
+
+    is_interactive: bool = True
+    """True: a person types, and nothing waits. False: lines come from a pipe."""
+
+    wait_for_answer: bool = True
+    """With a pipe: wait for the answers to a line before the next one. A line that
+    begins with `/stop` waits only until the answer before it has begun, and one that
+    begins with `/approve` or `/deny` until somebody may have been asked."""
+
+    answer_timeout: float = 300.0
+    """Seconds such a wait may take; then the next line is read all the same."""
+
+
+class PlainChat:
+    """Lines in and lines out; a `Face`.
+
+    Args:
+        settings: how lines are read and shown.
+        console: where they come from and go to.
+    """
+
+    client: TerminalClient
+    """Set by whoever makes both."""
+
+    def __init__(self, settings: PlainSettings, console: Console) -> None:
+        self._settings = settings
+        self._console = console
+        self._printer = Printer(console)
+        self._speakers = DraftSpeakers()
+        self._writer = TerminalWriter()
+        self._shown: dict[str, str] = {}
+        """What people call each agent."""
+
+        self._lengths: dict[str, int] = {}
+        """Characters of drafts that were shown, by turn; the newest."""
+
+        self._owed: dict[str, str] = {}
+        """Messages that are not settled: id, and correlation id once it is known."""
+
+        self._changed = trio.Event()
+        self.ready = trio.Event()
+        """Set when frames can be shown."""
+
+        self._number = 0
+        """Of the last answer that was given to the printer."""
+
+        self._is_lost = False
+        self._has_prompt = False
+        self._was_asked = False  # something that /approve and /deny answer
+        self.output_error: OSError | None = None
+        """Why nothing could be shown any more; None if that is not why it ended."""
+
+    async def run(self) -> None:
+        """Converse until the input or the output ends, or `/quit`."""
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._print, nursery.cancel_scope)
+                nursery.start_soon(self._acknowledge)
+                self.ready.set()
+                await self._converse()
+                await self._printer.put("").wait()
+                await self.client.have(self._number)
+                nursery.cancel_scope.cancel()
+        finally:
+            await self._leave_line()
+
+    # --- from the company ---------------------------------------------------------
+
+    def hear(self, frame: FromCompany) -> None:
+        """Print what the company sends."""
+        match frame:
+            case TerminalTold():
+                self._told(frame)
+            case TerminalDraft() if self._follows(frame.draft):
+                self._shown[frame.draft.agent] = frame.shown
+                self._show(self._speakers.draft(frame.draft))
+            case TerminalTaken(refused=why) if why:
+                self._owed.pop(frame.id, None)
+                self._notice(refused_text(frame))
+            case TerminalTaken() if frame.id in self._owed:
+                self._owed[frame.id] = frame.correlation_id
+            case TerminalSettled():
+                self._settled(frame)
+            case TerminalRoster() if self._is_lost:
+                self._is_lost = False
+                self._notice(BACK)
+            case _:
+                pass
+        self._note_change()
+
+    def lose(self) -> None:
+        """Say once that the company is gone."""
+        if not self._is_lost:
+            self._is_lost = True
+            self._notice(LOST)
+
+    def _follows(self, draft: Draft) -> bool:
+        """Whether a piece follows those before; of a torn answer the whole is shown."""
+        known = self._lengths.get(draft.turn_id, 0)
+        if draft.begins_at != known:
+            return False
+        self._lengths[draft.turn_id] = known + len(draft.text)
+        if len(self._lengths) > MOST_UNANSWERED:
+            del self._lengths[next(iter(self._lengths))]
+        return True
+
+    def _told(self, told: TerminalTold) -> None:
+        self._shown[told.agent] = told.shown
+        self._number = told.number
+        if told.is_aside:
+            is_speaking = self._speakers.is_speaking
+            self._put(self._writer.beside(told.text, is_speaking=is_speaking))
+            self._was_asked = self._was_asked or "/approve " in told.text
+        else:
+            self._show(self._speakers.deliver(delivery_of(told)))
+
+    def _settled(self, settled: TerminalSettled) -> None:
+        # A stopped answer's line ends here: a notice came in its place.
+        self._show(self._speakers.give_up(settled.correlation_id))
+        was_owed = self._owed.pop(settled.id, None) is not None
+        if was_owed and (why := unanswered_text(settled)):
+            self._notice(why)
+
+    # --- from the person ----------------------------------------------------------
+
+    async def _converse(self) -> None:
+        self._offer_prompt()
+        while (line := await self._console.read_line()) is not None:
+            self._has_prompt = False
+            if self._settings.is_interactive and self._speakers.is_speaking:
+                self._writer.break_line()  # by the person's own line feed
+            text = line.strip()
+            if text == "/quit":
+                break
+            if text:
+                await self._wait_turn(text)
+                self._echo(text)
+                await self._say(text)
+            self._offer_prompt()
+        if not self._settings.is_interactive:
+            await self._wait_until(lambda: not self._owed)
+
+    async def _say(self, text: str) -> None:
+        if len(self._owed) >= MOST_UNANSWERED:
+            self._notice(f"{MOST_UNANSWERED} messages wait for answers; try later")
+            return
+        message = self.client.new_message(text)
+        self._owed[message.id] = ""  # before: its end may come while it is sent
+        await self.client.say(message)
+
+    async def _wait_turn(self, text: str) -> None:
+        """With a pipe, wait until it is this line's turn."""
+        settings = self._settings
+        if settings.is_interactive or not settings.wait_for_answer:
+            return
+        if text.startswith(("/approve", "/deny")):
+            await self._wait_until(lambda: not self._owed or self._was_asked)
+        elif text.startswith("/stop"):
+            await self._wait_until(lambda: not self._owed or self._speakers.is_speaking)
+        else:
+            await self._wait_until(lambda: not self._owed)
+        self._was_asked = False
+
+    async def _wait_until(self, is_so: Callable[[], bool]) -> None:
+        timeout = self._settings.answer_timeout
+        with trio.move_on_after(timeout) as scope:
+            while not is_so():
+                await self._changed.wait()
+        if scope.cancelled_caught:
+            for correlation_id in self._owed.values():
+                self._show(self._speakers.give_up(correlation_id))
+            self._owed.clear()
+            self._notice(f"no answer within {timeout:g} s; going on without it")
+
+    async def _leave_line(self) -> None:
+        """Let what comes next on this screen, such as a shell, begin a new line."""
+        if self._has_prompt or self._speakers.is_speaking:
+            with (
+                trio.move_on_after(LEAVE_TIMEOUT, shield=True),
+                contextlib.suppress(OSError),
+            ):
+                await self._console.write("\n")
+        self._has_prompt = False
+
+    # --- the screen ---------------------------------------------------------------
+
+    async def _acknowledge(self) -> None:
+        """Tell the company what has been printed."""
+        acknowledged = 0
+        while True:
+            await self._changed.wait()
+            number = self._number
+            if number > acknowledged:
+                await self._printer.put("").wait()
+                if self._printer.is_running:
+                    await self.client.have(number)
+                acknowledged = number
+
+    def _notice(self, text: str) -> None:
+        told = TerminalTold(0, "", "", text, "")
+        self._show(self._speakers.deliver(delivery_of(told)))
+
+    def _show(self, pieces: Iterable[DraftPiece]) -> None:
+        shown = self._shown
+        named = (
+            msgspec.structs.replace(x, agent=shown.get(x.agent, x.agent))
+            for x in pieces
+        )
+        self._put(self._writer.write(named))
+
+    def _put(self, text: str) -> None:
+        if not text:
+            return
+        lead = "\n" if self._has_prompt else ""
+        self._has_prompt = False
+        self._printer.put(lead + text)
+        self._offer_prompt()
+
+    def _offer_prompt(self) -> None:
+        """Prompt a person, unless an answer is being written on this line."""
+        if self._settings.is_interactive and not self._speakers.is_speaking:
+            if not self._has_prompt:
+                self._printer.put(PROMPT)
+            self._has_prompt = True
+
+    def _echo(self, text: str) -> None:
+        """Write down what a pipe said; a terminal has echoed it already."""
+        if self._settings.is_interactive:
+            return
+        line = f"{PROMPT}{make_safe(text)}\n"
+        if self._speakers.is_speaking:
+            line = line if self._writer.is_at_line_start else f"\n{line}"
+            self._writer.break_line()
+        self._printer.put(line)
+
+    def _note_change(self) -> None:
+        self._changed.set()
+        self._changed = trio.Event()
+
+    async def _print(self, conversation: trio.CancelScope) -> None:
+        try:
+            await self._printer.run()
+        except OSError as error:
+            LOG.info("output closed", error=str(error))
+            self.output_error = error
+            conversation.cancel()
+
+
+def delivery_of(told: TerminalTold) -> Delivery:
+    """Give an answer in the shape that orders answers and their drafts."""
+    return Delivery(
+        id=str(told.number),
+        correlation_id=told.correlation_id,
+        address=NOWHERE,
+        agent=told.agent,
+        text=told.text,
+    )

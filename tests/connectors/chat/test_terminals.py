@@ -1,0 +1,280 @@
+"""Several terminals talk with one company, leave and come back, and lose nothing."""
+
+from __future__ import annotations
+
+import stat
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+import trio
+import trio.testing
+
+from actors.errors import OverloadedError
+from actors.messages.deliveries import Delivery
+from actors.messages.inbound import Address
+from connectors.chat.terminal import frames
+from connectors.chat.terminal.client import TerminalRefusedError
+from connectors.chat.terminal.frames import (
+    FrameReader,
+    FrameTooLongError,
+    TerminalFile,
+    TerminalHello,
+    TerminalRoster,
+    TerminalSettled,
+    TerminalTaken,
+    TerminalTold,
+)
+from connectors.chat.terminal.transport import dial, listen_at, socket_beside
+from runtime import __version__
+from tests.fakes.media import PNG
+from tests.support.chat.terminal_bed import HELLO, TerminalBed
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+    from pathlib import Path
+
+    from connectors.chat.terminal.client import TerminalClient
+    from connectors.chat.terminal.frames import FromCompany
+
+DESK = TerminalHello(__version__, "desk")
+AT_DESK = Delivery(
+    id="d",
+    correlation_id="c",
+    address=Address("terminal", "desk"),
+    agent="anna",
+    text="good morning",
+)
+
+
+class Watcher:
+    """Somebody who sees what a terminal is told."""
+
+    client: TerminalClient
+
+    def __init__(self) -> None:
+        self.frames: list[FromCompany] = []
+        self.losses = 0
+        self.leaving = trio.CancelScope()
+        self.left = trio.Event()
+        self._changed = trio.Event()
+
+    def hear(self, frame: FromCompany) -> None:
+        self.frames.append(frame)
+        self._note_change()
+
+    def lose(self) -> None:
+        self.losses += 1
+        self._note_change()
+
+    @property
+    def said(self) -> list[str]:
+        return [each.text for each in self.frames if isinstance(each, TerminalTold)]
+
+    def has(self, kind: type[FromCompany]) -> bool:
+        return any(isinstance(each, kind) for each in self.frames)
+
+    async def say(self, text: str, *files: TerminalFile) -> None:
+        await self.client.say(self.client.new_message(text, files))
+
+    async def run(self) -> None:
+        with self.leaving:
+            await self.client.run()
+        self.left.set()
+
+    async def leave(self) -> None:
+        self.leaving.cancel()
+        await self.left.wait()
+
+    async def wait(self, is_so: Callable[[Watcher], bool]) -> None:
+        with trio.fail_after(5):
+            while not is_so(self):
+                await self._changed.wait()
+
+    def _note_change(self) -> None:
+        self._changed.set()
+        self._changed = trio.Event()
+
+
+class Room(TerminalBed):
+    """Terminals of which a test opens as many as it likes."""
+
+    nursery: trio.Nursery
+
+    async def open(self, hello: TerminalHello = HELLO) -> Watcher:
+        watcher = Watcher()
+        watcher.client = self.client(watcher, hello)
+        self.nursery.start_soon(watcher.run)
+        await watcher.wait(lambda each: each.has(TerminalRoster))
+        return watcher
+
+
+@asynccontextmanager
+async def open_room() -> AsyncGenerator[Room]:
+    """Serve terminals until the block ends."""
+    room = Room()
+    async with trio.open_nursery() as room.nursery:
+        await room.nursery.start(room.listen)
+        yield room
+        room.nursery.cancel_scope.cancel()
+
+
+async def test_each_terminal_is_a_conversation_of_its_own() -> None:
+    async with open_room() as room:
+        first, second = await room.open(), await room.open()
+        for terminal, text in ((first, "one"), (second, "two")):
+            await terminal.say(text)
+            await room.say(await room.ingress.next(), "anna", text.upper())
+            await terminal.wait(lambda each: bool(each.said))
+        chats = [inbound.address.chat for inbound in room.ingress.accepted]
+    assert chats == ["terminal", "terminal-2"]
+    assert (first.said, second.said) == (["ONE"], ["TWO"])
+
+
+async def test_a_conversation_can_be_seen_at_two_terminals() -> None:
+    async with open_room() as room:
+        both = [await room.open(DESK) for _ in range(2)]
+        await room.terminal.deliver(AT_DESK)
+        for each in both:
+            await each.wait(lambda each: each.said == ["good morning"])
+
+
+async def test_what_is_said_while_nobody_is_there_is_told_once() -> None:
+    async with open_room() as room:
+        await room.terminal.deliver(AT_DESK)
+        await room.terminal.deliver(AT_DESK)  # as after a crash
+        back = await room.open(DESK)
+        await back.wait(lambda each: each.said == ["good morning"])
+        await back.leave()  # before anything was shown
+        again = await room.open(DESK)
+        await again.wait(lambda each: each.said == ["good morning"])
+        await again.client.have(1)
+        await trio.testing.wait_all_tasks_blocked()
+        await again.leave()
+        third = await room.open(DESK)
+        await trio.testing.wait_all_tasks_blocked()
+        assert third.said == []
+
+
+async def test_a_terminal_comes_back_and_hears_and_says_all_once(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with open_room() as room:
+        desk = await room.open(DESK)
+        await room.terminal.deliver(AT_DESK)
+        await desk.wait(lambda each: bool(each.said))
+        await room.cut()
+        await desk.wait(lambda each: each.losses == 1)
+        await desk.say("are you there?")
+        more = msgspec.structs.replace(AT_DESK, id="e", text="and good night")
+        await room.terminal.deliver(more)
+        await desk.wait(lambda each: len(each.said) == 2)
+        inbound = await room.ingress.next()
+    assert desk.said == ["good morning", "and good night"]
+    assert (inbound.text, inbound.address.chat) == ("are you there?", "desk")
+    assert autojump_clock.current_time() < 5
+
+
+async def test_a_message_whose_receipt_was_lost_counts_once(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    del autojump_clock
+    async with open_room() as room:
+        room.ingress.gate = trio.Event()
+        desk = await room.open(DESK)
+        await desk.say("hello")
+        await room.ingress.is_asked.wait()
+        room.ingress.gate.set()
+        await room.cut()
+        await desk.wait(lambda each: each.has(TerminalTaken))
+    assert [each.text for each in room.ingress.accepted] == ["hello"]
+
+
+async def test_settled_comes_behind_the_last_answer() -> None:
+    async with open_room() as room:
+        desk = await room.open(DESK)
+        await desk.say("hello")
+        inbound = await room.ingress.next()
+        await room.say(inbound, "anna", "ask ben", left=1)
+        await room.say(inbound, "ben", "hi")
+        await desk.wait(lambda each: each.has(TerminalSettled))
+    assert isinstance(desk.frames[-1], TerminalSettled)
+    assert desk.said == ["ask ben", "hi"]
+
+
+async def test_a_file_comes_with_the_message() -> None:
+    async with open_room() as room:
+        desk = await room.open(DESK)
+        await desk.say("look", TerminalFile("../cat\x1b.png", PNG))
+        (file,) = (await room.ingress.next()).attachments
+    assert (file.kind, file.name, file.media_type) == ("image", "cat_.png", "image/png")
+    assert file.content == PNG
+
+
+async def test_why_a_message_is_not_taken_is_told() -> None:
+    async with open_room() as room:
+        desk = await room.open(DESK)
+        room.ingress.error = OverloadedError("too much")
+        await desk.say("hello")
+        await desk.wait(lambda each: each.has(TerminalTaken))
+        taken = desk.frames[-1]
+    assert isinstance(taken, TerminalTaken)
+    assert (taken.refused, taken.is_final) == ("too much", False)
+
+
+@pytest.mark.parametrize(
+    ("hello", "why"),
+    [
+        (TerminalHello("0.0.1"), "stop `callboard serve` and start it again"),
+        (TerminalHello(__version__, "a/b"), "up to 64 of"),
+        (TerminalHello(__version__, agent="zoe"), "no agent 'zoe'; known: anna, ben"),
+    ],
+)
+async def test_who_is_not_let_in_learns_why(hello: TerminalHello, why: str) -> None:
+    async with open_room() as room:
+        with pytest.raises(TerminalRefusedError, match=why):
+            await room.client(Watcher(), hello).run()
+
+
+async def test_rubbish_ends_one_connection_and_no_other() -> None:
+    async with open_room() as room:
+        desk = await room.open(DESK)
+        other = await room.dial()
+        await other.send_all(b'{"type": "hello"}\n')
+        assert await other.receive_some() == b""
+        await room.terminal.deliver(AT_DESK)
+        await desk.wait(lambda each: bool(each.said))
+
+
+async def test_a_frame_has_a_longest_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "MOST_FRAME", 10)
+    here, there = trio.testing.memory_stream_pair()
+    await here.send_all(b"short\n" + b"x" * 11)
+    reader = FrameReader(there)
+    assert await reader.line() == b"short"
+    with pytest.raises(FrameTooLongError):
+        await reader.line()
+
+
+async def test_the_socket_is_for_its_owner_alone_and_goes_with_the_company(
+    tmp_path: Path,
+) -> None:
+    # Longer than the name of a socket may be.
+    folder = tmp_path / ("long" * 30)
+    folder.mkdir()
+    bed = TerminalBed(database=folder / "callboard.db")
+    path = socket_beside(folder / "callboard.db")
+    listen_at(path).close()  # a process left it behind
+    with pytest.raises(OSError, match="refused"):
+        await dial(path)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(bed.listen)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        async with await dial(path) as stream:
+            await frames.send(stream, HELLO)
+            line = await FrameReader(stream).line()
+            assert line is not None
+            assert b'"welcome"' in line
+        nursery.cancel_scope.cancel()
+    assert not [*folder.iterdir()]
