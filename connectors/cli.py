@@ -28,7 +28,7 @@ from runtime import __version__
 from runtime.errors import KernelError, SettingsError
 
 COMMANDS = {
-    "agents": ("connectors.commands.agents", "Show all agents; let them rest."),
+    "agents": ("connectors.commands.agents", "Show, add, change or remove agents."),
     "audit": ("connectors.commands.audit", "Show who asked what, and what came of it."),
     "backup": ("connectors.commands.backup", "Copy the database, also a busy one."),
     "chat": ("connectors.commands.chat", "Talk with the agents in this terminal."),
@@ -109,6 +109,12 @@ COMMANDS = {
 # to do it once is a twelfth; it finds 1 MB.
 COLLECTOR_AT_START = (200_000, 10, 10)
 
+NOT_ON_WINDOWS = """\
+callboard: Windows is not supported: Callboard needs file locks, signals and a sandbox
+  that Windows does not have.
+  hint: run it in WSL, Linux inside Windows: `wsl --install` in PowerShell, once; then
+  install and run Callboard in the Linux terminal that opens"""
+
 FAILED = 1
 INTERNAL = 70
 INTERRUPTED = 130
@@ -167,6 +173,9 @@ def callboard() -> None:
 
 def main() -> None:
     """Run the command line, and end the process with one of its exit codes."""
+    if sys.platform == "win32":
+        click.echo(NOT_ON_WINDOWS, err=True)
+        sys.exit(FAILED)
     gc.set_threshold(*COLLECTOR_AT_START)
     sys.excepthook = tell_mistake
     name_output()

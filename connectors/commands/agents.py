@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Collection, Mapping
+from pathlib import Path
 
 import click
 import msgspec
@@ -12,7 +14,15 @@ from actors.agents.hired import HiredAgent
 from actors.agents.rows import AGENT, CHANGE, Outcome, StaffChange, StaffRows
 from actors.config.agents import AgentConfig
 from connectors.admin.display import when
+from connectors.commands import config_option, find_settings, shipped_settings
 from connectors.commands.common.database import DatabaseChoice, database_options
+from connectors.commands.common.editing import (
+    EditedSettings,
+    assign,
+    read_assignments,
+    table_in,
+    tell_taken_over,
+)
 from connectors.commands.common.output import (
     FAILED,
     complain,
@@ -22,9 +32,21 @@ from connectors.commands.common.output import (
     say_rows,
 )
 from connectors.commands.common.staff import read_rows, write
+from connectors.commands.init.choices import (
+    TEMPLATES,
+    ChoiceError,
+    read_agent,
+    read_one,
+)
+from connectors.commands.init.main import TEMPLATE_FOLDER, make_folders, undo
+from connectors.commands.init.text import persona_text
+from connectors.config.app import AppConfig
+from connectors.settings.load import load_app
+from runtime.store.database import Database
 from runtime.store.rows import Entry
 
 SETTINGS = "the settings"
+USUAL_TEMPLATE = "assistant"
 
 
 class AgentRow(msgspec.Struct, frozen=True):
@@ -70,8 +92,17 @@ class Staffing:
         self.settled: Mapping[str, AgentConfig] = (
             settings.value.agents if settings is not None else {}
         )
-        self.database = choice.database
-        self.rows: StaffRows = read_rows(self.database)
+        self._choice = choice
+        self.rows = StaffRows()
+        """What is stored: nothing as long as there is no database."""
+
+        if settings is None or choice.path.exists():
+            self.rows = read_rows(self.database)
+
+    @property
+    def database(self) -> Database:
+        """The database; see `DatabaseChoice`."""
+        return self._choice.database
 
     def listed(self) -> list[AgentRow]:
         """List all: those of the settings first."""
@@ -117,7 +148,7 @@ class Staffing:
 
 @click.group()
 def command() -> None:
-    """Show which agents there are; let them rest, or remove those that were made."""
+    """Show which agents there are; add, change, disable or remove them."""
 
 
 @command.command("list")
@@ -182,18 +213,172 @@ def enable(choice: DatabaseChoice, agent: str) -> int:
 
 
 @command.command()
+@config_option
+@click.argument("agent")
+@click.argument("values", nargs=-1, metavar="[KEY=VALUE]...")
+@click.option(
+    "--template",
+    help=f"Whose texts its folder agents/AGENT gets: {', '.join(TEMPLATES)}."
+    " [default: assistant, unless a prompt or a persona is given]",
+)
+@click.option(
+    "--colleague-of",
+    "above",
+    multiple=True,
+    metavar="AGENT",
+    help="Who may hand work to it; repeatable.",
+)
+def add(
+    config: Path | None,
+    agent: str,
+    values: tuple[str, ...],
+    template: str | None,
+    above: tuple[str, ...],
+) -> None:
+    """Write AGENT into the settings, and a folder with its character beside them.
+
+    KEY=VALUE is a setting as under [agents.NAME], for example description="Does sums"
+    'tools=["calculate"]'. Comments stay; nothing is written that would be wrong.
+    """
+    path = find_settings(config, Path.cwd()).path
+    edited = EditedSettings(path)
+    known = load_app(path, os.environ, needs_secrets=False).value
+    name, template, given = new_agent(agent, values, template)
+    if name in known.agents:
+        raise click.BadParameter(f"there is an agent {name!r} already")
+    if "model" not in {*given, *(table_in(edited.document, "agent_defaults") or ())}:
+        given = {"model": next(iter(known.agents.values())).model, **given}
+    edited.add_agent(name, given)
+    for each in above:
+        refuse_elsewhere(edited, known.agents, each)
+        edited.delegate(each, name, is_wanted=True)
+    made = write_texts(edited.path.parent, name, template)
+    try:
+        settings = edited.save()
+    except BaseException:
+        undo(made)
+        raise
+    say(f"Added {name} to {path}, with model {settings.value.agents[name].model}.")
+    if template:
+        say(f"Who it is stands in {path.parent / 'agents' / name}: change it there.")
+    if not above:
+        say(f"People reach it as @{name}; --colleague-of lets others hand it work.")
+    tell_taken_over(settings, option_of(config), f"chat --agent {name}")
+
+
+def new_agent(
+    agent: str, values: tuple[str, ...], template: str | None
+) -> tuple[str, str, dict[str, object]]:
+    """Read what `add` was given: name, template (empty: none) and settings.
+
+    Raises:
+        click.BadParameter: something of it is wrong.
+    """
+    given = read_assignments(values)
+    try:
+        name = read_agent(agent)
+        if template is None and not {"persona", "prompt"} & given.keys():
+            template = USUAL_TEMPLATE
+        template = read_one(template, TEMPLATES) if template else ""
+    except ChoiceError as error:
+        raise click.BadParameter(str(error)) from error
+    if template:
+        given["persona"] = f"agents/{name}"
+    return name, template, given
+
+
+@command.command()
+@config_option
+@click.argument("agent")
+@click.argument("values", nargs=-1, required=True, metavar="KEY=VALUE...")
+def edit(config: Path | None, agent: str, values: tuple[str, ...]) -> None:
+    """Change settings of AGENT, for example: edit ben model=main 'tools=["clock"]'.
+
+    KEY= without a value takes the setting out; keys are as under [agents.NAME].
+    Comments stay; nothing is written that would be wrong.
+    """
+    path = find_settings(config, Path.cwd()).path
+    given = read_assignments(values)
+    edited = EditedSettings(path)
+    known = load_app(path, os.environ, needs_secrets=False).value
+    refuse_elsewhere(edited, known.agents, agent)
+    for key, value in given.items():
+        assign(edited.agents()[agent], key, value)
+    settings = edited.save()
+    say(f"Changed {', '.join(given)} of {agent} in {path}.")
+    tell_taken_over(settings, option_of(config), f"chat --agent {agent}")
+
+
+def refuse_elsewhere(
+    edited: EditedSettings, known: Collection[str], agent: str
+) -> None:
+    """Check that an agent's table stands in a settings file.
+
+    Raises:
+        click.BadParameter: it does not.
+    """
+    if agent not in known:
+        text = f"there is no agent {agent!r}; known: {', '.join(sorted(known))}"
+        raise click.BadParameter(text)
+    if agent not in edited.agents():
+        text = f"{agent} stands in a file that {edited.path.name} includes"
+        raise click.BadParameter(f"{text}: name that one with --config, or edit it")
+
+
+def write_texts(folder: Path, name: str, template: str) -> list[Path]:
+    """Write an agent's character, unless there is one; give what was made."""
+    home = folder / "agents" / name
+    if not template or any(home.glob("*.md")):
+        return []
+    made = make_folders(home)
+    for file in sorted((shipped_settings() / TEMPLATE_FOLDER / template).glob("*.md")):
+        text = persona_text(file.read_text(encoding="utf-8"), name)
+        (home / file.name).write_text(text, encoding="utf-8")
+        made.append(home / file.name)
+    return made
+
+
+def option_of(config: Path | None) -> str:
+    """Give the option that names the settings, if they were named."""
+    return "" if config is None else f" --config {config}"
+
+
+@command.command()
 @database_options
 @click.argument("agent")
 def remove(choice: DatabaseChoice, agent: str) -> int:
-    """Forget AGENT, which a conductor made; its conversations stay."""
+    """Take AGENT out of the settings, or forget it if a conductor made it.
+
+    Its conversations stay, and so does its folder.
+    """
+    settings = choice.settings
+    if settings is not None and agent in settings.value.agents:
+        remove_configured(choice.config, agent, settings.value)
+        return 0
     staffing = Staffing(choice)
     staffing.refuse_unknown(agent)
     stored = staffing.rows.agents.get(agent)
     if stored is None:
-        complain(f"{agent} is in the settings: take its table out, or disable it")
+        complain(f"no conductor made {agent}")
         return FAILED
     entry = staff_rows.as_entry(AGENT, agent, None, stored.version)
     return write(staffing.database, entry, "removed", 0)
+
+
+def remove_configured(config: Path | None, agent: str, known: AppConfig) -> None:
+    """Take an agent out of the settings, and out of what others may hand to it."""
+    path = find_settings(config, Path.cwd()).path
+    edited = EditedSettings(path)
+    refuse_elsewhere(edited, known.agents, agent)
+    edited.drop_agent(agent)
+    for name, other in known.agents.items():
+        if name != agent and agent in other.delegates:
+            refuse_elsewhere(edited, known.agents, name)
+            edited.delegate(name, agent, is_wanted=False)
+            say(f"{name} hands it no more work.")
+    settings = edited.save()
+    say(f"Took {agent} out of {path}; its conversations and its folder stay.")
+    tell_taken_over(settings, option_of(config), "agents list")
 
 
 def rest(choice: DatabaseChoice, name: str, *, is_active: bool) -> int:

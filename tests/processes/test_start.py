@@ -115,3 +115,33 @@ def test_it_can_be_ended_while_it_starts(
     assert process.returncode in {0, 130, -number}
     lines = said.splitlines()
     assert not [each for each in lines if "a new database was made" not in each]
+
+
+AS_ON_WINDOWS = """
+import click, sys
+MISSING = {"fcntl", "grp", "pwd", "resource", "termios"}
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name in MISSING:
+            raise ModuleNotFoundError(name)
+for each in MISSING:
+    sys.modules.pop(each, None)
+sys.meta_path.insert(0, Hidden())
+sys.platform, sys.argv = "win32", ["callboard", "chat"]
+from connectors.cli import main
+main()
+"""
+
+
+def test_windows_is_told_of_wsl() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", AS_ON_WINDOWS],
+        env=environment({}),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Windows is not supported" in done.stderr
+    assert "wsl --install" in done.stderr

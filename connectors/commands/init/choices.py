@@ -112,6 +112,9 @@ class SettingsPlan(msgspec.Struct, frozen=True, kw_only=True):
     matrix_id: str = ""
     """The agent's account; empty: nobody said."""
 
+    others: tuple[tuple[str, str], ...] = ()
+    """Further agents, to whom the first may hand work: name and template."""
+
 
 NO_MODEL = ProviderPreset(name=EMBEDDED, kind="scripted", model="")
 
@@ -201,6 +204,18 @@ def read_agent(answer: str) -> str:
     except msgspec.ValidationError as error:
         text = "a name is a letter, then up to 31 of: small letters, digits, - and _"
         raise ChoiceError(text) from error
+
+
+def read_agents(answer: str) -> tuple[str, ...]:
+    """Read names of agents with commas between them, the first to be asked first.
+
+    Raises:
+        ChoiceError: agents are not called so, or two are called the same.
+    """
+    names = tuple(map(read_agent, answer.split(",")))
+    if len({*names}) < len(names):
+        raise ChoiceError("two agents cannot have the same name")
+    return names
 
 
 def read_one(answer: str, known: Iterable[str]) -> str:

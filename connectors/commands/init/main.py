@@ -205,7 +205,9 @@ TO_BE_READ = click.Path(path_type=Path, dir_okay=False, exists=True)
 @click.option(
     "--base-url", metavar="URL", help="Another server of that provider's kind."
 )
-@click.option("--agent", metavar="NAME", help="What the first agent is called.")
+@click.option(
+    "--agent", metavar="NAMES", help="What agents are called: anna, or anna,ben."
+)
 @click.option("--template", metavar="NAME", help=f"Who it is: {', '.join(TEMPLATES)}.")
 @click.option(
     "--people", metavar="KINDS", help="Where people write, as in terminal,page,discord."
@@ -303,7 +305,8 @@ def write_all(
     blocks = {kind: example_block(examples[kind], kind, plan) for kind in examples}
     owners = tuple(filter(None, (owner_line(text, plan) for text in examples.values())))
     others = list(other_files(shipped, folder, plan, chosen))
-    beside = (f"agents/{plan.agent}", SCRIPT, *key_file(plan))
+    folders = (f"agents/{name}" for name, _ in agents_of(plan))
+    beside = (*folders, SCRIPT, *key_file(plan))
     why: dict[str, str] = {}
     for kind, block in blocks.items():
         rest = {each: "" for each in blocks if each != kind}
@@ -333,16 +336,24 @@ def other_files(
     shipped: Path, folder: Path, plan: SettingsPlan, chosen: ChosenModel
 ) -> Iterator[NewFile]:
     """Give the files beside the settings; those that are there stay as they are."""
-    templates, home = shipped / TEMPLATE_FOLDER, f"agents/{plan.agent}"
-    if not any((folder / home).glob("*.md")):
-        for file in sorted((templates / plan.template).glob("*.md")):
-            text = persona_text(file.read_text(encoding="utf-8"), plan.agent)
+    templates = shipped / TEMPLATE_FOLDER
+    for name, template in agents_of(plan):
+        home = f"agents/{name}"
+        if any((folder / home).glob("*.md")):
+            continue
+        for file in sorted((templates / template).glob("*.md")):
+            text = persona_text(file.read_text(encoding="utf-8"), name)
             yield NewFile(f"{home}/{file.name}", text)
     if plan.choice.provider.name == EMBEDDED and not (folder / SCRIPT).exists():
         yield NewFile(SCRIPT, (templates / SCRIPT).read_text(encoding="utf-8"))
     if chosen.typed and chosen.secret and plan.choice.key:
         secret = f"{chosen.secret.reveal()}\n"
         yield NewFile(plan.choice.key.place, secret, is_secret=True)
+
+
+def agents_of(plan: SettingsPlan) -> tuple[tuple[str, str], ...]:
+    """Name all agents with their templates, the first to be asked first."""
+    return ((plan.agent, plan.template), *plan.others)
 
 
 def key_file(plan: SettingsPlan) -> tuple[str, ...]:
@@ -390,8 +401,15 @@ def tell_end(
     is_here = given.folder.resolve() == Path.cwd()
     more = "" if is_here else f" --config {given.folder / USUAL_NAME}"
     serves = any(kind not in {TERMINAL, *why} for kind in plan.people)
-    say("Next:")
-    say(f"  callboard chat{more}")
-    say(f"  callboard {'serve' if serves else 'doctor'}{more}")
-    if PAGE in plan.people and PAGE not in why:
-        say(f"  callboard login{more}")
+    kept = [
+        name
+        for name, _ in agents_of(plan)
+        if not any(file.name.startswith(f"agents/{name}/") for file in made)
+    ]
+    if kept:
+        say(f"Who {', '.join(kept)} are was written before, and stays as it was.")
+    say(f"Next: callboard chat{more}")
+    rest = ["doctor", *(["serve"] if serves else [])]
+    rest += ["login"] if PAGE in plan.people and PAGE not in why else []
+    for word in rest:
+        say(f"Then: callboard {word}{more}")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -24,7 +25,7 @@ from connectors.commands.init.choices import (
     ModelChoice,
     ProviderPreset,
     SettingsPlan,
-    read_agent,
+    read_agents,
     read_matrix_id,
     read_model,
     read_one,
@@ -118,11 +119,11 @@ class Questions:
             "assistant",
             lambda answer: read_one(answer, TEMPLATES),
         )
-        agent = self._ask(
+        agent, *others = self._ask(
             ("--agent", given.agent),
-            "What is it called",
+            "What is it called (further agents behind commas)",
             TEMPLATES[template].agent,
-            read_agent,
+            read_agents,
         )
         people = self._ask(
             ("--people", given.people),
@@ -136,6 +137,7 @@ class Questions:
             template=template,
             people=people,
             matrix_id=self._matrix_id(people),
+            others=tuple(zip(others, further_templates(template), strict=False)),
         )
         return plan, chosen
 
@@ -299,6 +301,12 @@ class Questions:
     def _tell(self, line: str) -> None:
         if self._given.asks:
             say(line)
+
+
+def further_templates(first: str) -> Iterator[str]:
+    """Give whose texts further agents begin with: each template in turn."""
+    rest = [name for name in TEMPLATES if name != first]
+    return itertools.cycle((*rest, first))
 
 
 def found_lines(seen: FoundSetup) -> list[str]:

@@ -11,7 +11,14 @@ import re
 import textwrap
 from typing import TYPE_CHECKING
 
-from connectors.commands.init.choices import EMBEDDED, HTTP, OLLAMA, PAGE, TERMINAL
+from connectors.commands.init.choices import (
+    EMBEDDED,
+    HTTP,
+    OLLAMA,
+    PAGE,
+    TEMPLATES,
+    TERMINAL,
+)
 from runtime.config.messages import toml
 
 if TYPE_CHECKING:
@@ -133,12 +140,22 @@ def people_lines(
 
 
 def agent_lines(plan: SettingsPlan) -> Iterator[str]:
-    """Write the agent's table."""
+    """Write the agents' tables."""
     yield f"[agents.{plan.agent}]"
     yield 'model = "main"'
     yield "# Who it is stands in this folder; a change is in its next answer."
     yield f"persona = {toml(f'agents/{plan.agent}')}"
     yield f"tools = {toml(OWN_TOOLS)} # all: docs/agents/tools.md"
+    if plan.others:
+        names = tuple(name for name, _ in plan.others)
+        yield f"delegates = {toml(names)} # may be handed work; others: @name"
+    for name, template in plan.others:
+        yield ""
+        yield f"[agents.{name}]"
+        yield 'model = "main"'
+        yield f"description = {toml(TEMPLATES[template].description)}"
+        yield f"persona = {toml(f'agents/{name}')}"
+        yield f"tools = {toml(OWN_TOOLS)}"
 
 
 def example_block(text: str, kind: str, plan: SettingsPlan) -> str:

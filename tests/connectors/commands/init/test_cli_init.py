@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from connectors.commands.init.main import command
+from connectors.settings.load import load_app
 from tests.fakes.sites.threaded_site import HANGS, open_little_site
 
 ROOT = Path(__file__).parents[4]
@@ -66,7 +67,8 @@ def test_without_a_terminal_a_key_and_a_network_all_is_ready(tmp_path: Path) -> 
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("No model was found here: no key that can be used")
     assert "follows a small script, which is no model" in done.stdout
-    assert done.stdout.endswith("Next:\n  callboard chat\n  callboard serve\n")
+    then = "Then: callboard doctor\nThen: callboard serve\n"
+    assert done.stdout.endswith(f"Next: callboard chat\n{then}")
     checked = callboard(tmp_path, "config", "check")
     assert checked.stdout == "callboard.toml: ok (1 agent, 1 model, 2 connectors)\n"
     assert checked.stderr == ""
@@ -312,8 +314,8 @@ def test_what_needs_nothing_of_yours_is_ready_at_once(tmp_path: Path) -> None:
     done = init(tmp_path, "--people", "page,websocket,web")
     assert done.exit_code == 0, done.output
     assert "waits as comments" not in done.output
-    assert "\n  callboard serve --config " in done.output
-    assert "\n  callboard login --config " in done.output
+    assert "\nThen: callboard serve --config " in done.output
+    assert "\nThen: callboard login --config " in done.output
     text = (tmp_path / "callboard.toml").read_text()
     assert {"[connectors.page]", "[connectors.websocket]"} <= set(text.splitlines())
 
@@ -356,3 +358,15 @@ def test_ctrl_c_in_the_middle_of_the_trial_leaves_nothing(tmp_path: Path) -> Non
     assert started.returncode == 130, (out, err)
     assert b"Traceback" not in err
     assert not everything(tmp_path)
+
+
+def test_several_agents_are_made_and_the_first_may_ask_the_others(
+    tmp_path: Path,
+) -> None:
+    done = init(tmp_path, "--agent", "zoe, ben,carl")
+    assert done.exit_code == 0, done.output
+    agents = load_app(tmp_path / "callboard.toml", {}).value.agents
+    assert [*agents] == ["zoe", "ben", "carl"]
+    assert agents["zoe"].delegates == ("ben", "carl")
+    assert agents["ben"].description
+    assert (tmp_path / "agents" / "carl" / "IDENTITY.md").is_file()

@@ -1,0 +1,201 @@
+"""Changes a settings file for a command: comments stay, mistakes are not written.
+
+The new text is checked beside the old one, as the whole program would read it, and
+takes its place in one step, so that a running company never reads half of it.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from collections.abc import Mapping, MutableMapping
+from contextlib import suppress
+from pathlib import Path
+from typing import cast
+
+import click
+import tomlkit
+from tomlkit.exceptions import ParseError
+from tomlkit.items import Array
+
+from connectors.chat.terminal.transport import short_name, socket_beside
+from connectors.commands.common.output import say
+from connectors.config.app import AppConfig
+from connectors.settings.load import load_app
+from runtime.config.loader import Settings
+from runtime.errors import SettingsError
+
+PREFIX = ".callboard-edit-"
+AGENTS = "agents"
+
+TomlTable = MutableMapping[str, object]
+"""A table of tomlkit, which keeps the comments in it."""
+
+
+class EditedSettings:
+    """A settings file that is being changed.
+
+    Args:
+        path: the file; a link is followed.
+
+    Raises:
+        click.ClickException: it is no TOML.
+        OSError: it cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.resolve()
+        self._before = self.path.read_bytes()
+        try:
+            self.document = cast("TomlTable", tomlkit.parse(self._before))
+        except (ParseError, UnicodeDecodeError) as error:
+            raise click.ClickException(f"{path} is no TOML: {error}") from error
+        self._more = ""
+
+    def agents(self) -> dict[str, TomlTable]:
+        """Give the tables of agents that stand in this file, by name."""
+        above = table_in(self.document, AGENTS)
+        found = {name: table_in(above, name) for name in above or ()} if above else {}
+        return {name: table for name, table in found.items() if table is not None}
+
+    def add_agent(self, name: str, values: Mapping[str, object]) -> None:
+        """Put a table behind all others."""
+        table = tomlkit.table()
+        for key, value in values.items():
+            assign(cast("TomlTable", table), key, value)
+        above = tomlkit.table(is_super_table=True)
+        above.append(name, table)
+        added = tomlkit.document()
+        added.append(AGENTS, above)
+        self._more = f"\n{tomlkit.dumps(added)}"
+
+    def drop_agent(self, name: str) -> None:
+        """Take an agent's table out."""
+        above = table_in(self.document, AGENTS)
+        if above is not None:
+            del above[name]
+
+    def delegate(self, above: str, name: str, *, is_wanted: bool) -> bool:
+        """Let an agent hand work to another, or no more; False: it is so already."""
+        known = self.agents()[above].setdefault("delegates", tomlkit.array())
+        if not isinstance(known, Array):
+            return False
+        names = cast("list[str]", known)
+        if (name in names) == is_wanted:
+            return False
+        if is_wanted:
+            names.append(name)
+        else:
+            names.remove(name)
+        return True
+
+    def save(self) -> Settings[AppConfig]:
+        """Check the new settings, and write them.
+
+        Raises:
+            click.ClickException: they would be wrong, or the file was changed
+                meanwhile; nothing was written.
+            OSError: they cannot be written.
+        """
+        text = tomlkit.dumps(self.document).rstrip("\n") + "\n" + self._more
+        number, name = tempfile.mkstemp(
+            ".toml", prefix=PREFIX, dir=self.path.parent, text=False
+        )
+        new = Path(name)
+        try:
+            with os.fdopen(number, "wb") as file:
+                file.write(text.encode())
+                file.flush()
+                os.fchmod(file.fileno(), self.path.stat().st_mode & 0o777)
+                os.fsync(file.fileno())
+            checked = self._checked(new)
+            if self.path.read_bytes() != self._before:
+                raise click.ClickException(
+                    f"{self.path} was changed meanwhile; nothing was written"
+                )
+            new.replace(self.path)
+        finally:
+            new.unlink(missing_ok=True)
+        return checked
+
+    def _checked(self, new: Path) -> Settings[AppConfig]:
+        try:
+            return load_app(new, os.environ, needs_secrets=False)
+        except SettingsError as error:
+            lines = [
+                f"{each}\n  hint: {each.hint}" if each.hint else str(each)
+                for each in error.problems
+            ]
+            told = "\n".join(lines).replace(str(new), str(self.path))
+            raise click.ClickException(f"{told}\nNothing was written.") from error
+
+
+def table_in(above: TomlTable, key: str) -> TomlTable | None:
+    """Give a table that stands in another; None: there is none."""
+    found = above.get(key)
+    return cast("TomlTable", found) if isinstance(found, MutableMapping) else None
+
+
+def assign(table: TomlTable, key: str, value: object) -> None:
+    """Set a key of a table, or of one inside it: `heartbeat.every`; None removes it."""
+    first, _, rest = key.partition(".")
+    if rest:
+        if table_in(table, first) is None:
+            table[first] = tomlkit.table()
+        inner = table_in(table, first)
+        if inner is not None:
+            assign(inner, rest, value)
+    elif value is None:
+        table.pop(first, None)
+    else:
+        table[first] = tomlkit.item(value)
+
+
+def read_assignments(given: tuple[str, ...]) -> dict[str, object]:
+    """Read `KEY=VALUE` words; what is no TOML value is a text, and empty is None.
+
+    Raises:
+        click.BadParameter: one is none.
+    """
+    found: dict[str, object] = {}
+    for each in given:
+        key, equals, text = each.partition("=")
+        if not equals or not key.strip():
+            raise click.BadParameter(f"{each!r} is not KEY=VALUE")
+        found[key.strip()] = read_value(text.strip())
+    return found
+
+
+def read_value(text: str) -> object:
+    """Read one value."""
+    if not text:
+        return None
+    with suppress(ParseError):
+        found: object = tomlkit.parse(f"x = {text}").unwrap()["x"]
+        return found
+    return text
+
+
+def tell_taken_over(settings: Settings[AppConfig], option: str, next_: str) -> None:
+    """Say what becomes of a change, and what to do next.
+
+    Args:
+        settings: as they were written.
+        option: `--config FILE` for further commands, or nothing.
+        next_: the command to try, without the program's name and that option.
+    """
+    if is_running(Path(settings.value.store.path)):
+        say("The company that runs takes it over within three seconds.")
+    say(f"Next: callboard {next_}{option}")
+
+
+def is_running(database: Path) -> bool:
+    """Whether a company with this database takes terminals, and so runs."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            with short_name(socket_beside(database)) as name:
+                probe.connect(name)
+        except OSError:
+            return False
+    return True
