@@ -8,5 +8,6 @@ answer them, subject by subject.
 __all__ = [
     "context",
     "dispatch",
+    "memory",
     "registry",
 ]

@@ -20,5 +20,6 @@ __all__ = [
     "settings",
     "story",
     "tree",
+    "trends",
     "usage",
 ]

@@ -186,7 +186,7 @@ def sample_of(figures: Iterable[Figure], at: float, queue_age: float) -> Sample:
     for each in figures:
         if key := key_of(each):
             sums[key] = sums.get(key, 0.0) + each.value
-        elif each.name == TIMES and each.labels.get("stage") == "turn":
+        elif each.name == f"{TIMES}_bucket" and each.labels.get("stage") == "turn":
             buckets[float(each.labels["le"])] = each.value
     counts = [buckets.get(bound, 0.0) for bound in (*BOUNDS, float("inf"))]
     # Each bucket of Prometheus' format counts those below it, too.
@@ -194,7 +194,8 @@ def sample_of(figures: Iterable[Figure], at: float, queue_age: float) -> Sample:
     return Sample(at=at, queue_age=queue_age, times=times, **sums)
 
 
-TIMES = "callboard_stage_seconds_bucket"
+TIMES = "callboard_stage_seconds"
+"""The histogram; its buckets are figures of their own."""
 
 
 def key_of(figure: Figure) -> str:

@@ -78,6 +78,10 @@ get_chromium() {
   if ! { [[ -f $there ]] && grep -q "\"version\": \"$version\"" "$there"; }; then
     npm install --prefix .live --no-audit --no-fund --silent "$driver@$version"
   fi
+  # What checks that pages can be used by everybody (WCAG).
+  if ! [[ -d .live/node_modules/axe-core ]]; then
+    npm install --prefix .live --no-audit --no-fund --silent axe-core@4
+  fi
   if command -v chromium > /dev/null; then
     return
   fi

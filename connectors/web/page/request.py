@@ -29,7 +29,7 @@ from connectors.web.errors import ApiError, log_refusal
 from connectors.web.page.guard import cookie_value, is_our_page, look_value
 from connectors.web.page.login_rows import BrowserSession, csrf_of
 from connectors.web.page.words import (
-    Look,
+    PageLook,
     Words,
     iso,
     read_words,
@@ -277,10 +277,10 @@ class PageVisit:
         return {**own, "languages": self.front.pages.words, **values}
 
     @cached_property
-    def look(self) -> Look:
+    def look(self) -> PageLook:
         """What this browser wants the page to look like."""
         header = self.request.headers.get("cookie", "")
-        return Look.read(look_value(self.front.config, header))
+        return PageLook.read(look_value(self.front.config, header))
 
     @cached_property
     def language(self) -> str:

@@ -24,7 +24,7 @@ from connectors.web.page.guard import Shield, look_cookie
 from connectors.web.page.logins import LoginRoutes
 from connectors.web.page.request import PageContext, PageRoutes, PageVisit, refusal
 from connectors.web.page.views.routes import ViewRoutes
-from connectors.web.page.words import Look
+from connectors.web.page.words import PageLook
 from connectors.web.server import make_app
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ async def choose_look(visit: PageVisit) -> Response:
     """Keep what a browser wants the page to look like, and go back to where it was."""
     form = visit.form
     chosen = (form.get(each, "") for each in ("theme", "language", "zone"))
-    look = Look.read(".".join(chosen))
+    look = PageLook.read(".".join(chosen))
     back = form.get("back", "/")
     is_here = back.startswith("/") and not back.startswith(("//", "/\\"))
     response = RedirectResponse(back if is_here else "/", status_code=303)

@@ -2,8 +2,8 @@
 
 Templates and views write English, `_("{count} more", count=…)`; the catalogues
 `config/locale/<language>/LC_MESSAGES/page.po` translate it. A text without a
-translation stays English. What a browser was told to look like (`Look`) is in a cookie,
-as it is no secret and concerns this browser alone.
+translation stays English. What the page is to look like (`PageLook`) is in a cookie, as
+it is no secret and concerns this browser alone.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ STATES: dict[str, tuple[str, str]] = {
 A state that is not here is written as it is, in tone `soft`."""
 
 
-class Look(msgspec.Struct, frozen=True):
+class PageLook(msgspec.Struct, frozen=True):
     """What one browser wants the page to look like."""
 
     theme: Theme = "auto"
@@ -106,7 +106,7 @@ class Look(msgspec.Struct, frozen=True):
     zone: Zone = "here"
 
     @classmethod
-    def read(cls, text: str) -> Look:
+    def read(cls, text: str) -> PageLook:
         """Read the cookie; what cannot be read is as usual."""
         theme, _, rest = text.partition(".")
         language, _, zone = rest.partition(".")
@@ -189,7 +189,7 @@ class Words:
 
     def brief(self, seconds: float) -> str:
         """Write how long something took: `340 ms`, `2.4 s`, `3 min`."""
-        if seconds < 1:
+        if seconds < 0.9995:
             return f"{self.number(round(1000 * seconds))} ms"
         return f"{self.decimal(seconds)} s" if seconds < 120 else self.lasting(seconds)
 

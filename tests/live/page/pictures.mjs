@@ -2,12 +2,29 @@
 //   node pictures.mjs <chromium> <address> <folder> <link> <message> <failed> <conversation>
 //
 // The link logs the browser in; the others are in the database. `VIEWS=chat,overview`
-// takes only those.
+// takes only those. Each view is also checked by axe-core against WCAG 2.2 AA, for its
+// width and for an empty console; whatever is wrong is told, and ends it with an error.
 
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
 
 const [program, address, folder, link, message, failed, conversation] = process.argv.slice(2);
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const troubles = [];
+const trouble = (text) => { troubles.push(text); console.error(text); };
+const check = async (page, name) => {
+  await page.evaluate(axe);  // not as a script element: the policy of the page forbids those
+  const found = await page.evaluate(() => window.axe.run(document, {
+    runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"],
+  }));
+  for (const each of found.violations) {
+    const where = each.nodes.slice(0, 3).map((node) => `${node.target} ${node.any.map((x) => x.message).join("; ").slice(0, 160)}`);
+    trouble(`${name}: ${each.id}: ${where.join(" | ")}`);
+  }
+};
+
 const browser = await chromium.launch({
   executablePath: program,
   args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
@@ -20,7 +37,6 @@ const say = async (page, text, answer) => {
 };
 
 const VIEWS = {
-  "login": "login",
   "chat": "chat/with/anna",
   "chat-empty": "chat/with/cleo",
   "room": "chat/room/lobby",
@@ -36,7 +52,11 @@ const VIEWS = {
   "message-failed": `queue?id=${failed}`,
   "schedule": "schedule",
   "people": "people",
-  "memory": "memory",
+  "person": "people?id=cli/sam",
+  "people-empty": "people?find=nobody",
+  "search": "chat/with/anna?find=tea",
+  "queue-empty": "queue?find=nothing+like+this",
+  "overview-hour": "overview?span=hour",
   "usage": "usage",
   "usage-model": "usage?by=model&period=30+days",
   "audit": "audit",
@@ -49,7 +69,7 @@ try {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
   context.setDefaultTimeout(20000);
   context.on("console", (told) => {
-    if (["error", "warning"].includes(told.type())) console.error("console:", told.text());
+    if (["error", "warning"].includes(told.type())) trouble(`console: ${told.text()}`);
   });
   const page = await context.newPage();
   await page.goto(`${address}/login/${link}`);
@@ -71,13 +91,16 @@ try {
       await page.setViewportSize({ width, height });
       await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
       const answer = await page.goto(`${address}/${path}`);
-      if (answer.status() !== 200) { console.error(`${path}: ${answer.status()}`); break; }
+      if (answer.status() !== 200) { trouble(`${path}: ${answer.status()}`); break; }
       await page.waitForTimeout(250);
       await page.screenshot({ path: join(folder, `${name}-${kind}.png`) });
       const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-      if (wide > width) console.error(`${path} is ${wide} px wide on ${width} px`);
+      if (wide > width) trouble(`${path} is ${wide} px wide on ${width} px`);
+      if (kind !== "phone") await check(page, `${name}-${kind}`);
     }
   }
+  console.log(`${troubles.length} troubles`);
+  if (troubles.length > 0) process.exitCode = 1;
 } finally {
   await browser.close();
 }

@@ -117,7 +117,7 @@ MOST_FILES = 10
 LONGEST_NAME = 200
 
 
-class Upload(msgspec.Struct, frozen=True):
+class PageUpload(msgspec.Struct, frozen=True):
     """A file that somebody is about to send."""
 
     person: str
@@ -136,15 +136,15 @@ class UploadShelf:
     """
 
     def __init__(self) -> None:
-        self._uploads: dict[str, Upload] = {}
+        self._uploads: dict[str, PageUpload] = {}
 
-    def put(self, token: str, upload: Upload) -> None:
+    def put(self, token: str, upload: PageUpload) -> None:
         """Keep an upload."""
         self._uploads[token] = upload
         while self._bytes() > MOST_SHELVED and len(self._uploads) > 1:
             del self._uploads[next(iter(self._uploads))]
 
-    def find(self, person: str, tokens: list[str]) -> tuple[Upload, ...]:
+    def find(self, person: str, tokens: list[str]) -> tuple[PageUpload, ...]:
         """Give a person's uploads.
 
         Raises:
@@ -191,7 +191,7 @@ class FileRoutes:
         said = request.query_params.get("name", "")
         name = "".join(x if x.isprintable() else "_" for x in said)[:LONGEST_NAME]
         token = new_token(secrets.token_bytes(16))
-        upload = Upload(visit.person, name or "file", declared, content)
+        upload = PageUpload(visit.person, name or "file", declared, content)
         self._chat.shelf.put(token, upload)
         return Response(
             msgspec.json.encode({"token": token}), status_code=201, media_type=JSON

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from actors.transport import Ingress
     from connectors.files.blobs import BlobFolder
     from connectors.web.page.chat.chats import PageChat
-    from connectors.web.page.chat.files import Upload
+    from connectors.web.page.chat.files import PageUpload
     from connectors.web.page.chat.messages import PageHistory
     from runtime.clock import Clock
     from runtime.ids import IdSource
@@ -119,7 +119,7 @@ def no_approval(_delivery: str) -> str:
     return ""
 
 
-def as_attachment(file: SentFile, upload: Upload) -> Attachment:
+def as_attachment(file: SentFile, upload: PageUpload) -> Attachment:
     """Describe a person's file for the domain."""
     kind: Literal["image", "audio", "document"] = "document"
     if file.kind in {"image", "audio"}:
@@ -172,7 +172,7 @@ class PageChats:
         place: PageChat,
         text: str,
         key: str,
-        uploads: tuple[Upload, ...] = (),
+        uploads: tuple[PageUpload, ...] = (),
     ) -> PageMessage:
         """Hand in a person's message, store and announce it.
 
@@ -209,7 +209,7 @@ class PageChats:
             await self._add(message)
             return message
 
-    async def _kept(self, upload: Upload) -> SentFile:
+    async def _kept(self, upload: PageUpload) -> SentFile:
         """Keep a file's bytes, so that the chat can show it."""
         content = upload.content
         kind = media_type(content, upload.declared)
@@ -221,7 +221,7 @@ class PageChats:
         return SentFile(digest, upload.name, kind, size, kind_of(kind))
 
     async def _hand_in(
-        self, message: PageMessage, place: PageChat, uploads: tuple[Upload, ...]
+        self, message: PageMessage, place: PageChat, uploads: tuple[PageUpload, ...]
     ) -> None:
         if self.ingress is None:
             raise StoppingError("the page ends, or is being restarted; try again")

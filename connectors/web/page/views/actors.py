@@ -15,6 +15,7 @@ from connectors.web.page.views.base import (
     actor_label,
     place_text,
     read_view,
+    works,
 )
 from runtime.actor.ref import UNANSWERED
 
@@ -76,7 +77,7 @@ def is_shown(it: ActorStatistics, show: str) -> bool:
     has_failed = bool(it.last_end or it.restarts) or it.state in {"down", "dead"}
     if show == "failed":
         return has_failed
-    is_at_it = it.busy_for > 0 or it.depth > 0 or it.state != "running"
+    is_at_it = works(it) or it.depth > 0 or it.state != "running"
     return show == "all" or has_failed or is_at_it
 
 

@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from actors.services import Services
     from connectors.admin.applied_settings import Applied
     from connectors.config.app import AppConfig
+    from runtime.actor.statistics import ActorStatistics
     from runtime.store.database import Database, Inspection, RepairResult
     from runtime.store.rows import StoredEntry
     from runtime.system import ActorSystem
@@ -385,6 +386,15 @@ def actor_label(name: str) -> str:
         label = conversation_label(one, {})
         return f"{label['who']} ↔ {label['agent'] or owner}"
     return f"{owner} · {PARTS.get(kind, kind)}" if kind else owner
+
+
+SERVES = frozenset({"Admin", "Edges", "Listener", "HookRunner"})
+"""Kinds of actors whose one message lasts as long as they do."""
+
+
+def works(it: ActorStatistics) -> bool:
+    """Whether an actor is at a message that is to end some time."""
+    return it.busy_for > 0 and it.kind not in SERVES
 
 
 def asking(

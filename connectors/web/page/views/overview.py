@@ -35,6 +35,7 @@ from connectors.web.page.views.base import (
     chosen,
     place_text,
     read_view,
+    works,
 )
 from runtime.errors import KernelError, StoreError
 from runtime.telemetry.logs import EventLog
@@ -258,7 +259,7 @@ def connector_todos(look: Look, actors: Sequence[ActorStatistics]) -> list[Todo]
 
 def actor_todos(actors: Sequence[ActorStatistics]) -> list[Todo]:
     """List what hangs, and what failed."""
-    stuck = [each for each in actors if each.busy_for > HANGS]
+    stuck = [each for each in actors if works(each) and each.busy_for > HANGS]
     stuck.sort(key=lambda each: -each.busy_for)
     found = [
         Todo(
