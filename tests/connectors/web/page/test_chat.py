@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
+from actors.approvals.rules import OpenApproval
 from actors.messages.deliveries import Reaction
 from actors.messages.inbound import Address
 from connectors.web.page.platform import PageConfig, PageRoomConfig
 from runtime.store.in_memory import MemoryStore
-from tests.fakes.web.page import ANNA, LOBBY, form_of, open_page, said_in
+from runtime.testing import Reports, open_test_system
+from tests.fakes.web.page import (
+    ANNA,
+    LOBBY,
+    form_of,
+    open_page,
+    reading,
+    reply,
+    said_in,
+)
+from tests.support.puppet import Puppet
 
 SAM = PageConfig(port=0, people=("sam", "zoe"))
 
@@ -139,3 +152,64 @@ async def test_an_agent_is_seen_under_its_display_name() -> None:
         room = (await bed.client.get(LOBBY)).text
         assert "with Eliza O. Smith, ben" in room
         assert "@Eliza O. Smith calls an agent" in room
+
+
+async def test_words_are_found_in_a_chat_with_the_way_to_where_they_stand() -> None:
+    async with open_page() as bed:
+        form = form_of((await bed.client.get(ANNA)).text)
+        for number in range(60):
+            asked = form | {"text": f"n{number} <b>", "key": f"k{number}"}
+            await bed.client.post(ANNA, data=asked)
+        html = (await bed.client.get(f"{ANNA}?find=N7 %3CB%3E")).text
+        assert html.count("<article") == 1
+        assert "<b>" not in html
+        path = html.partition('<a href="/chat/with/anna?at=')[2].partition('"')[0]
+        there = (await bed.client.get(f"{ANNA}?at={path}")).text
+        assert said_in(there)[-1] == "operator: n7 <b>"
+        assert "Back to the newest" in there
+        nothing = (await bed.client.get(f"{ANNA}?find=nobody said this")).text
+        assert "No message here has these words." in nothing
+
+
+async def test_a_question_for_leave_has_buttons_until_it_is_decided() -> None:
+    async with open_page() as bed:
+        await bed.say("write it")
+        inbound = await bed.ingress.next()
+        asked = structs.replace(reply(inbound, "May I?"), is_aside=True)
+        board = bed.transport._parts.backstage.services.board
+        approval = OpenApproval(
+            id="0V",
+            turn_id="t",
+            key="1",
+            agent="anna",
+            asker="page/operator",
+            tool="write_file",
+            effect="write",
+            address=inbound.address,
+        )
+        async with open_test_system(Reports()) as system:
+            board.put(approval, system.spawn(Puppet()), asked.id)
+            await bed.transport.deliver(asked)
+            html = (await bed.client.get(ANNA)).text
+            assert 'data-say="/approve 0V"' in html
+            assert 'data-say="/deny 0V"' in html
+            board.take(approval)
+            assert "/approve 0V" not in (await bed.client.get(ANNA)).text
+
+
+async def test_a_tab_learns_of_answers_in_the_chats_of_its_person_alone() -> None:
+    async with (
+        open_page(SAM) as bed,
+        bed.browser() as zoe,
+        reading(bed.client, LOBBY) as stream,
+    ):
+        await bed.log_in(zoe, "zoe")
+        await bed.say("hers", client=zoe)
+        await bed.answer(await bed.ingress.next(), "for zoe alone")
+        await bed.say("mine")
+        await bed.answer(await bed.ingress.next(), "for sam")
+        told = await stream.next("elsewhere")
+        assert '"path":"/chat/with/anna"' in told.data
+        html = (await bed.client.get(LOBBY)).text
+        changed = html.partition('href="/chat/with/anna" data-changed="')[2]
+        assert changed.partition('"')[0] in told.data

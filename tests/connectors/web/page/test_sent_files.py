@@ -13,15 +13,27 @@ import trio
 from msgspec import structs
 
 from actors.errors import DeliveryRefusedError
+from connectors.web.errors import ApiError
+from connectors.web.page.chat.files import PageUpload, UploadShelf
 from connectors.web.page.chat.messages import PageMessage
 from runtime.store.in_memory import MemoryStore
 from tests.connectors.web.page.test_chat import SAM
 from tests.fakes.media import PNG
 from tests.fakes.tools.sent_files import SentFiles
-from tests.fakes.web.page import ANNA, JSON, LOBBY, open_page, reading, reply
+from tests.fakes.web.page import (
+    ANNA,
+    JSON,
+    LOBBY,
+    form_of,
+    open_page,
+    reading,
+    reply,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import httpx
 
     from actors.messages.inbound import SentFile
     from tests.fakes.web.page import PageBed
@@ -226,3 +238,59 @@ async def next_of(bed: PageBed) -> None:
     async with reading(bed.client) as stream:
         while "a.png" not in (await stream.next()).data:
             pass
+
+
+async def upload(bed: PageBed, content: bytes, name: str = "a.png") -> httpx.Response:
+    """Send a file as the script does, before its message."""
+    csrf = form_of((await bed.client.get(ANNA)).text)["csrf"]
+    headers = {**JSON, "x-csrf": csrf, "content-type": "application/x-whatever"}
+    where = f"/uploads?name={name}"
+    return await bed.client.post(where, content=content, headers=headers)
+
+
+async def test_a_persons_files_reach_the_agent_and_stand_in_the_chat() -> None:
+    async with open_page() as bed:
+        wave = b"RIFF\x00\x00\x00\x00WAVEfmt " + bytes(64)
+        sent = [await upload(bed, PNG), await upload(bed, wave, "said.wav")]
+        tokens = " ".join(each.json()["token"] for each in sent)
+        form = form_of((await bed.client.get(ANNA)).text) | {"files": tokens}
+        done = await bed.client.post(ANNA, data=form | {"text": ""}, headers=JSON)
+        assert done.status_code == 202
+        inbound = await bed.ingress.next()
+        assert [(x.kind, x.name, x.content) for x in inbound.attachments] == [
+            ("image", "a.png", PNG),
+            ("audio", "said.wav", wave),
+        ]
+        html = (await bed.client.get(ANNA)).text
+        path = f"/files/{done.json()['id']}"
+        assert f'<img src="{path}" alt="a.png"' in html
+        assert f'src="{path}/1" aria-label="said.wav"' in html
+        played = await bed.client.get(f"{path}/1")
+        assert (played.content, played.headers["content-type"]) == (wave, "audio/wav")
+        assert (await bed.client.get(f"{path}/2")).status_code == 404
+
+
+async def test_what_is_no_file_of_ones_own_is_not_sent() -> None:
+    config = structs.replace(SAM, max_file_bytes=100)
+    async with open_page(config) as bed, bed.browser() as zoe:
+        assert (await upload(bed, b"")).status_code == 400
+        assert (await upload(bed, b"x" * 101)).status_code == 413
+        unsigned = await bed.client.post("/uploads", content=b"x", headers=JSON)
+        assert unsigned.status_code == 403
+        token = (await upload(bed, PNG[:90])).json()["token"]
+        await bed.log_in(zoe, "zoe")
+        form = form_of((await zoe.get(ANNA)).text) | {"text": "mine", "files": token}
+        assert (await zoe.post(ANNA, data=form, headers=JSON)).status_code == 410
+        form = form_of((await bed.client.get(ANNA)).text) | {"text": "hi"}
+        many = form | {"files": " ".join([token] * 11)}
+        assert (await bed.client.post(ANNA, data=many, headers=JSON)).status_code == 400
+        assert bed.ingress.accepted == []
+
+
+async def test_uploads_that_nobody_sends_make_room() -> None:
+    shelf = UploadShelf()
+    for number in range(20):
+        shelf.put(str(number), PageUpload("sam", "a", "", bytes(8 * 1_048_576)))
+    assert len(shelf.find("sam", ["19", "12"])) == 2
+    with pytest.raises(ApiError):
+        shelf.find("sam", ["3"])
