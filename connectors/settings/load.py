@@ -363,10 +363,21 @@ def check_display_names(app: AppConfig) -> Iterator[Complaint]:
             yield Complaint(way, text, "choose another name")
 
 
+def check_model(way: Way, model: str, app: AppConfig) -> Iterator[Complaint]:
+    """Complain of an agent's model that is not there, or that nobody has named."""
+    is_named = model != AgentConfig().model
+    if is_named or not app.models:
+        yield from unknown(way, "model", model, app.models)
+    elif model not in app.models:
+        first = next(iter(app.models))
+        hint = f'write model = "{first}", here or in [agent_defaults]'
+        yield Complaint(way, f"it names no model, and none is called {model!r}", hint)
+
+
 def check_agent(name: str, agent: AgentConfig, app: AppConfig) -> Iterator[Complaint]:
     """Check what one agent refers to."""
     way: Way = ("agents", name)
-    yield from unknown((*way, "model"), "model", agent.model, app.models)
+    yield from check_model((*way, "model"), agent.model, app)
     yield from check_routing((*way, "routing"), agent.routing, app)
     yield from check_groups((*way, "groups"), agent.groups, app)
     yield from check_autonomous((*way, "autonomous"), agent, app)
@@ -458,7 +469,7 @@ EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104  compared with, not list
 def check_ports(app: AppConfig) -> Iterator[Complaint]:
     """Complain of each connector whose port another one, or `[admin]`, has already."""
     taken: dict[int, list[tuple[str, str]]] = {}
-    if app.admin.is_on:
+    if app.admin.is_on and app.admin.port:
         taken[app.admin.port] = [("admin", app.admin.host)]
     for name, connector in app.connectors.items():
         host, port = setting_of(connector, "host", ""), setting_of(connector, "port", 0)

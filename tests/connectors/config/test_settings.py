@@ -238,12 +238,6 @@ SETTABLE = sorted(word for word, each in COMMANDS.items() if not each.is_fixed)
             "give one of the two another port",
         ),
         (
-            "[connectors.a]\nkind = 'http'\nport = 8082",
-            (3, 8),
-            "connectors.a.port: admin listens on port 8082, too",
-            "give one of the two another port",
-        ),
-        (
             "[connectors.web]\nkind = 'http'\nhost = '0.0.0.0'",
             (3, 8),
             (
@@ -502,6 +496,21 @@ def test_a_database_at_the_place_of_earlier_releases_is_told(
     assert loaded(home, BASE + absolute).warnings == ()
     (home / "var/callboard.db").write_bytes(b"x")
     assert loaded(home, BASE).warnings == ()
+
+
+def test_a_connector_on_the_operators_port_is_refused(tmp_path: Path) -> None:
+    text = BASE + "[admin]\nport = 8123\n[connectors.a]\nkind = 'http'\nport = 8123"
+    error = refused(tmp_path, text)
+    assert "connectors.a.port: admin listens on port 8123, too" in error.text
+
+
+def test_an_agent_without_a_model_is_told_which_there_is(tmp_path: Path) -> None:
+    text = BASE.replace("[models.scripted]", "[models.main]")
+    with pytest.raises(SettingsError) as raised:
+        loaded(tmp_path, text)
+    error = raised.value.problems[0]
+    assert "it names no model, and none is called 'scripted'" in error.text
+    assert error.hint == 'write model = "main", here or in [agent_defaults]'
 
 
 def test_an_agent_in_capitals_is_told_where_they_belong(tmp_path: Path) -> None:
