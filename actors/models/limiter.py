@@ -385,10 +385,8 @@ class Limiter(Actor):
     def _may_have(self, asked: AcquirePermit) -> bool:
         """Whether whoever asks, and each name before theirs, may have one more."""
         model, owner = asked.model, asked.owner
-        for length in range(len(owner) + 1):
-            if not self._may_hold(model, owner[:length], None):
-                return False
-        return self._may_hold(model, owner, asked)
+        may_hold = self._may_hold(model, owner, None)  # with all names before theirs
+        return may_hold and self._may_hold(model, owner, asked)
 
     def _hand_out(self, asked: AcquirePermit, permit: Permit) -> None:
         model = asked.model

@@ -701,6 +701,8 @@ class Drafting:
 
     def is_edited(self, delivery: Delivery) -> bool:
         """Whether a delivery is sent by editing drafts alone."""
+        if not self.open:
+            return False
         plan = self._plan(delivery)
         return plan is not None and bool(plan.changes) and not plan.rest
 

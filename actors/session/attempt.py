@@ -200,7 +200,7 @@ class Attempt:
         self._session = session
         self._persona = persona
         self._services = services
-        self.drafts = DraftStream(turn_id, pending.inbound, session, persona)
+        self.drafts = DraftStream(turn_id, pending.inbound, session, persona, services)
         """The drafts of the answer."""
 
         self.signals = ProgressSignals(

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 # model would otherwise cost a message to two actors for each word.
 DRAFT_PACE = 0.02
 
+# Chosen: where a platform lets drafts be edited once a second, words come into the next
+# edit a tenth of that later at most, and cost a few messages to actors in place of one
+# for each word.
+SHARE_OF_PACE = 0.1
+LONGEST_PACE = 0.25
+
 
 class DraftDue(msgspec.Struct, frozen=True):
     """Timer of a session: show the words said since the last draft."""
@@ -40,6 +46,7 @@ class DraftStream:
         inbound: the message that is answered.
         session: the actor that sends the drafts and sets the timers.
         persona: who speaks, and which parts of its text people may see.
+        services: settings, and abilities of the connector.
     """
 
     __slots__ = (
@@ -47,8 +54,10 @@ class DraftStream:
         "_egress",
         "_fresh_starts",
         "_inbound",
+        "_is_seen",
         "_next_draft",
         "_not_before",
+        "_pace",
         "_sanitizer",
         "_session",
         "_shown",
@@ -62,7 +71,17 @@ class DraftStream:
         inbound: Inbound,
         session: Actor,
         persona: Persona,
+        services: Services,
     ) -> None:
+        connector = inbound.address.connector
+        account = services.account(connector)
+        shared = min(account.abilities.draft_pace * SHARE_OF_PACE, LONGEST_PACE)
+        self._pace = max(DRAFT_PACE, shared)
+        """Seconds between two drafts."""
+
+        self._is_seen = not account.has_presence or services.shows_drafts(connector)
+        """Whether the courier would make anything of them."""
+
         self._turn_id = turn_id
         self._inbound = inbound
         self._session = session
@@ -77,6 +96,8 @@ class DraftStream:
 
     def take(self, spoke: TurnStreamed) -> None:
         """Take the next words; show them now, or soon."""
+        if not self._is_seen:
+            return
         if spoke.starts_over:
             # A draft with another turn id begins anew. Not every platform can take back
             # what people saw, but the answer will be complete.
@@ -118,7 +139,7 @@ class DraftStream:
         self._shown += len(self._unshown)
         self._unshown = ""
         session.tell(names.connector(draft.address.connector), ShowDraft(draft))
-        self._not_before = trio.current_time() + DRAFT_PACE
+        self._not_before = trio.current_time() + self._pace
 
     def end(self) -> None:
         """Cancel the timer of the next draft."""

@@ -292,7 +292,12 @@ class JobQueue:
         while True:
             if not self._has_more:
                 self._await_jobs(patience)
-            taken = self._drain(most)
+            taken: list[Job] = []
+            while self._jobs and len(taken) < most:
+                job = self._jobs.popleft()
+                taken.append(job)
+                self._bytes_out += job.size
+            self._has_more = bool(self._jobs)
             if taken:
                 return taken
             self._is_asleep = True
@@ -307,15 +312,6 @@ class JobQueue:
         if not self._jobs and patience > LINGER:
             self._bell.acquire(timeout=patience - LINGER)
         self._is_dozing = False
-
-    def _drain(self, most: int) -> list[Job]:
-        taken: list[Job] = []
-        while self._jobs and len(taken) < most:
-            job = self._jobs.popleft()
-            taken.append(job)
-            self._bytes_out += job.size
-        self._has_more = bool(self._jobs)
-        return taken
 
     def give_up(self, error: Exception, jobs: Sequence[Job]) -> None:
         """Fail `jobs` and all that wait or ever come: the thread is ending badly."""

@@ -12,6 +12,7 @@ from msgspec import structs
 from actors.config.agents import AgentConfig
 from actors.journal.commits import as_accept
 from actors.journal.history import REMEMBERED, SCHEMA, SNAPSHOT_EVERY
+from actors.messages.deliveries import Abilities
 from actors.messages.inbound import TranscriptLine
 from actors.messages.keys import session_key
 from actors.messages.state import AttemptHistory
@@ -34,6 +35,7 @@ from actors.protocol import (
 )
 from actors.session.attempt import REPORT_WITHIN
 from actors.session.outbox import LOST
+from actors.transport import Account
 from runtime.errors import CorruptError, MisuseError
 from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Append, Commit, NewEvent, Settle
@@ -49,6 +51,10 @@ if TYPE_CHECKING:
     Clock = trio.testing.MockClock
 
 STREAM = session_key(words(), "anna", "chat").text
+
+
+EDITED = Account(Abilities(draft_pace=1.2), has_presence=True)
+UNSEEN = Account(Abilities(shows_drafts=False), has_presence=True)
 
 
 async def test_an_answer_goes_out_when_it_is_stored(autojump_clock: Clock) -> None:
@@ -285,6 +291,30 @@ async def test_what_is_said_while_writing_adds_up(
         assert (
             room.system.statistics().timers == 2
         )  # the patience of the turn, and of the watchdog
+
+
+@pytest.mark.parametrize(
+    ("account", "most"),
+    [
+        pytest.param(Account(), 50, id="each word is shown"),
+        pytest.param(EDITED, 12, id="edits a second apart gather words"),
+        pytest.param(UNSEEN, 0, id="nobody sees drafts"),
+    ],
+)
+async def test_a_word_costs_no_more_drafts_than_people_can_see(
+    account: Account, most: int, autojump_clock: Clock
+) -> None:
+    async with open_room(autojump_clock, accounts={"fake": account}) as room:
+        await room.hear(words())
+        start = await room.grant()
+        for number in range(50):
+            room.ref.tell(TurnStreamed(start.turn_id, f"w{number} "))
+            await trio.sleep(0.025)
+        await trio.sleep(1)
+        drafts = [each.draft.text for each in of_kind(room.connector, ShowDraft)]
+        whole = "".join(f"w{number} " for number in range(50))
+        assert "".join(drafts) == (whole if most else "")
+        assert most * 0.8 <= len(drafts) <= most
 
 
 async def test_it_says_which_messages_it_does_not_know(autojump_clock: Clock) -> None:

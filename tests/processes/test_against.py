@@ -95,7 +95,8 @@ def seconds(value: float) -> dict[tuple[str, str], Measured]:
 
 
 def test_neighbours_are_compared_and_a_shorter_time_is_better() -> None:
-    pairs = [(seconds(2), seconds(1)), (seconds(9), seconds(3)), ({}, {})]
+    nothing: dict[tuple[str, str], Measured] = {}
+    pairs = [(seconds(2), seconds(1)), (seconds(9), seconds(3)), (nothing, nothing)]
     assert list(ratios(pairs)) == []  # one turn did not measure it
     (found,) = ratios(pairs[:2])
     assert (found.times.lowest, found.times.highest) == (2, 3)
