@@ -90,6 +90,7 @@ def command(
     linked with it are meant. Asks first. No server may use the database, for it would
     go on with what it has in memory. Done twice, it finds nothing the second time.
     """
+    choice.refuse_server("forget-person")
     path, accounts = choice.path, accounts_of(choice, account)
     if target is not None:
         count = export(target, mine(path, accounts))

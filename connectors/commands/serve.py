@@ -51,7 +51,9 @@ def command(config: Path | None) -> None:
                 "there is nothing to serve: the settings have no connector but the"
                 ' terminal. Add one, for example [connectors.http] kind = "http"'
             )
-        for done in carry_out_orders(Path(source.settings.value.store.path)):
+        store = source.settings.value.store
+        is_file = store.kind == "sqlite"  # nobody is ordered to be forgotten elsewhere
+        for done in carry_out_orders(Path(store.path)) if is_file else ():
             LOG.info(
                 "a person is forgotten, as ordered", rows=sum(done.erased.values())
             )
@@ -164,7 +166,9 @@ def log_start(app: App, source: SettingsSource) -> None:
         release=__version__,
         process=os.getpid(),
         settings=str(next(iter(settings.files), "")),
-        database=app.config.store.path,
+        database=app.config.store.path
+        if app.config.store.kind == "sqlite"
+        else app.config.store.kind,
         agents=len(app.config.agents),
         connectors=", ".join(app.transports),
     )

@@ -12,6 +12,7 @@ from runtime.store.rows import (
     MAX_ROWS,
     Answered,
     Counts,
+    MessageKey,
     StoredDelivery,
     StoredEntry,
     StoredEvent,
@@ -40,6 +41,8 @@ READ = f"""SELECT {EVENT} FROM journal
 SNAPSHOT = """SELECT stream, sequence, schema, body, part, epoch, at FROM snapshot
     WHERE stream = %s"""
 UNSETTLED = f"""SELECT {MESSAGE} FROM inbox
+    WHERE settled_at IS NULL AND number > %s ORDER BY number LIMIT %s"""
+UNSETTLED_KEYS = """SELECT number, id, connector, platform_id FROM inbox
     WHERE settled_at IS NULL AND number > %s ORDER BY number LIMIT %s"""
 MESSAGE_OF = f"""SELECT {MESSAGE} FROM inbox
     WHERE connector = %s AND platform_id = %s"""
@@ -128,6 +131,12 @@ def unsettled(db: Db, after: int, limit: int) -> tuple[StoredMessage, ...]:
     return tuple(
         [StoredMessage(*row) for row in rows_of(db, UNSETTLED, (after, limit))]
     )
+
+
+def unsettled_keys(db: Db, after: int, limit: int) -> tuple[MessageKey, ...]:
+    """Read the keys of messages not yet settled."""
+    rows = rows_of(db, UNSETTLED_KEYS, (after, limit))
+    return tuple([MessageKey(*row) for row in rows])
 
 
 def answered(db: Db, connector: str, platform_id: str) -> Answered | None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         Commit,
         Committed,
         Counts,
+        MessageKey,
         Pruned,
         StoredDelivery,
         StoredEntry,
@@ -216,6 +217,13 @@ class PostgresqlStore:
         """Give messages not yet settled; see the port."""
         refuse_limit(limit)
         return await self._read(partial(reads.unsettled, after=after, limit=limit))
+
+    async def unsettled_keys(
+        self, after: int = 0, limit: int = 1000
+    ) -> tuple[MessageKey, ...]:
+        """Give the keys of messages not yet settled; see the port."""
+        refuse_limit(limit)
+        return await self._read(partial(reads.unsettled_keys, after=after, limit=limit))
 
     async def answered(self, connector: str, platform_id: str) -> Answered | None:
         """Give what became of a message; see the port."""

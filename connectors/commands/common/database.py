@@ -113,6 +113,19 @@ class DatabaseChoice:
             )
         return found
 
+    def refuse_server(self, command: str) -> None:
+        """Refuse a command that works on a SQLite file alone.
+
+        Raises:
+            click.UsageError: the database is on a server.
+        """
+        if self.store.kind != "sqlite":
+            raise click.UsageError(
+                f"{command} works on a SQLite file only: stop Callboard; callboard"
+                f" store copy env:NAME FILE; callboard {command} with --db FILE; and"
+                " copy it back into an empty database"
+            )
+
     @cached_property
     def settings(self) -> Settings[AppConfig] | None:
         """The settings that belong to the database; None: only `--db` was given.
