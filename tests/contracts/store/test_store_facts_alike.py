@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.errors import DuplicateError
+from runtime.postgresql.store import PostgresqlStore
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore
 from runtime.store.facts import (
@@ -26,6 +27,7 @@ from runtime.store.facts import (
 )
 from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit
+from tests.support.store.postgresql import emptied
 from tests.support.store.rows import remembering
 from tests.support.tiers import examples
 
@@ -119,18 +121,18 @@ async def done(store: Store, commits: list[Commit], search: FactSearch) -> list[
             await store.aclose()
 
 
-@settings(max_examples=examples(60))
-@given(
-    commits=st.lists(
-        st.builds(
-            Commit,
-            at=st.integers(0, 3).map(float),
-            facts=st.lists(CHANGES, max_size=4).map(tuple),
-        ),
-        max_size=5,
+COMMITS = st.lists(
+    st.builds(
+        Commit,
+        at=st.integers(0, 3).map(float),
+        facts=st.lists(CHANGES, max_size=4).map(tuple),
     ),
-    search=SEARCHES,
+    max_size=5,
 )
+
+
+@settings(max_examples=examples(60))
+@given(commits=COMMITS, search=SEARCHES)
 async def test_both_stores_do_the_same(
     commits: list[Commit], search: FactSearch
 ) -> None:
@@ -138,3 +140,13 @@ async def test_both_stores_do_the_same(
         store = await SqliteStore.open(SqliteFile(Path(folder) / "facts.db"))
         on_disk = await done(store, commits, search)
         assert on_disk == await done(MemoryStore(), commits, search)
+
+
+@settings(max_examples=examples(15), deadline=None)
+@given(commits=COMMITS, search=SEARCHES)
+async def test_a_server_does_the_same(
+    commits: list[Commit], search: FactSearch
+) -> None:
+    store = await PostgresqlStore.open(emptied())
+    on_server = await done(store, commits, search)
+    assert on_server == await done(MemoryStore(), commits, search)

@@ -361,7 +361,9 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.property
-@pytest.mark.parametrize(("engine", "most"), [("memory", 50), ("sqlite", 15)])
+@pytest.mark.parametrize(
+    ("engine", "most"), [("memory", 50), ("sqlite", 15), ("postgresql", 5)]
+)
 def test_a_store_agrees_with_its_model(engine: str, most: int) -> None:
     machine = type("Machine", (StoreMachine,), {"engine_name": engine})
     run_state_machine_as_test(
