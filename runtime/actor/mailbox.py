@@ -146,6 +146,11 @@ class Mailbox:
         self._senders.append((item, admitted))
         return admitted
 
+    @property
+    def has_senders(self) -> bool:
+        """Whether messages wait for room."""
+        return bool(self._senders)
+
     def leave(self, admitted: Reply) -> None:
         """Take a message back that waits for room."""
         rest = (each for each in self._senders or () if each[1] is not admitted)
