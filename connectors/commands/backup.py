@@ -90,6 +90,7 @@ def back_up_whole(
         raise click.UsageError(
             "--all needs the settings: give --config, not --db alone"
         )
+    choice.refuse_server("backup --all")
     if target.exists() and not force:
         raise click.UsageError(f"{target} exists; give another name, or --force")
     try:

@@ -46,6 +46,7 @@ from connectors.settings.load import load_app
 from connectors.settings.schema import (
     Explained,
     explained,
+    level_of,
     settings_schema,
     table_lines,
 )
@@ -252,6 +253,7 @@ def told_of(
         value = "not set" if here.text is None else here.text
         yield f"  here:     {value}  ({here.origin})"
     yield f"  changes:  {takes_effect(names)}"
+    yield f"  level:    {level_of(names)}"
     if not it.keys and len(names) > 1:
         table = ".".join(names[:-1])
         is_list = any(each.type.startswith("list") for each in explained(names[:-1]))

@@ -11,6 +11,7 @@ from connectors.commands.backup import count_rows, in_words, told, unfinished_in
 from connectors.commands.common.database import (
     DatabaseChoice,
     database_at,
+    database_of_store,
     database_options,
 )
 from connectors.commands.common.options import is_wanted, yes_option
@@ -33,7 +34,8 @@ def command(choice: DatabaseChoice, copy: Path, *, yes: bool) -> int:
     it had still to answer, to send and to begin, the next start does, perhaps for a
     second time; how much that is, is said first.
     """
-    database, path = choice.database, choice.path
+    # It need not be there yet: on a new machine nothing is.
+    database, path = database_of_store(choice.store), choice.path
     if not copy.is_file():
         what = "is no file" if copy.exists() else "does not exist"
         raise StoreUnavailableError(f"{copy} {what}; give the path of a copy")
@@ -65,6 +67,8 @@ def restore_whole(choice: DatabaseChoice, archive: Path, *, yes: bool) -> int:
             f" belongs: give --config. Those of then: tar -xf {archive} settings"
         )
 
+    choice.refuse_server("restore of an archive")
+
     def is_agreed(manifest: Manifest) -> bool:
         at = datetime.fromtimestamp(manifest.made_at, UTC)
         count, release = len(manifest.files), manifest.release
@@ -79,6 +83,6 @@ def restore_whole(choice: DatabaseChoice, archive: Path, *, yes: bool) -> int:
         return FAILED
     for place, kept in done:
         say(f"{place} is put back" + (f"; what was there is {kept}" if kept else ""))
-    say(in_words(count_rows(choice.database)))
+    say(in_words(count_rows(database_of_store(choice.store))))
     say("Settings were left alone: the archive has those of then in settings/")
     return 0

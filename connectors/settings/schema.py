@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TypeGuard, cast, get_args
+from typing import Literal, TypeGuard, cast, get_args
 
 import msgspec
 from msgspec import Struct
@@ -352,3 +352,59 @@ def own_texts(kind: type) -> dict[str, str]:
             case _:
                 pass
     return texts
+
+
+# Whom settings are for: `common` is what a new company sets; `expert` is what changes
+# how it runs inside, for somebody who measures. All else is `advanced`.
+Level = Literal["common", "advanced", "expert"]
+
+COMMON = (
+    "default_agent",
+    "owners",
+    "store.path",
+    "workspace.path",
+    "accounts.x",
+    "models.x",
+    "agents.x.model",
+    "agents.x.prompt",
+    "agents.x.persona",
+    "agents.x.tools",
+    "agents.x.delegates",
+    "connectors.x",
+    "routes",
+    "access",
+    "budgets",
+    "log.level",
+    "admin.port",
+)
+"""In the order in which they are met; `x` stands for a name that people choose."""
+
+EXPERT = (
+    "buffering",
+    "busy_policies",
+    "compaction",
+    "limits",
+    "log.pace",
+    "memory",
+    "retries",
+    "scheduler",
+    "store.synchronous",
+    "tool_calls",
+    "watchdog",
+)
+"""Tables and settings."""
+
+COLLECTIONS = frozenset({"accounts", "agents", "connectors", "models"})
+
+
+def level_of(way: Sequence[str]) -> Level:
+    """Tell who needs a setting, by its names from the top of the file."""
+    names = list(way)
+    if len(names) > 1 and names[0] in COLLECTIONS:
+        names[1] = "x"
+    key = ".".join(names)
+    if key in COMMON:
+        return "common"
+    return (
+        "expert" if any(f"{key}.".startswith(f"{x}.") for x in EXPERT) else "advanced"
+    )

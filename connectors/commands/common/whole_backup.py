@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from connectors.commands.common.database import DatabaseChoice
+from connectors.commands.common.database import DatabaseChoice, database_of_store
 from connectors.commands.common.output import progress
 from connectors.config.app import AppConfig
 from connectors.files import receipt_key
@@ -111,14 +111,16 @@ def put_back(
     """
     database = choice.path
     database.parent.mkdir(parents=True, exist_ok=True)
-    choice.database.refuse_replacing()
+    # It need not be there yet: on a new machine nothing is.
+    store = database_of_store(choice.store)
+    store.refuse_replacing()
     with tempfile.TemporaryDirectory(dir=database.parent, prefix=".restore-") as at:
         into = Path(at)
         with progress(archive.stat().st_size, "reading") as advance:
             manifest = read_archive(archive, advance, into)
         if not is_agreed(manifest):
             return None
-        kept = choice.database.restore(into / DATABASE)
+        kept = store.restore(into / DATABASE)
         done = [(database, kept)]
         places = [ArchivePart(KEY, receipt_key.path_of(database)), *folders_of(app)]
         done += [

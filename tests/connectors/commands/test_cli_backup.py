@@ -208,6 +208,17 @@ def test_all_of_a_company_is_one_archive_and_is_put_back(
     assert plan.read_text() == "the plan"
 
 
+def test_on_a_new_machine_nothing_need_be_there(
+    company: Path, path: Path, tmp_path: Path
+) -> None:
+    archive, config = tmp_path / "all.tar.gz", ("--config", str(company))
+    assert run(["backup", "--all", str(archive), *config]) == 0
+    for each in path.parent.glob("callboard.db*"):
+        each.unlink()
+    assert run(["restore", str(archive), "--yes", *config]) == 0
+    assert state(path, FAILED) == "dead"
+
+
 def test_only_the_newest_copies_are_kept(company: Path, capsys: Output) -> None:
     folder = company.parent / "backups"
     folder.mkdir()
