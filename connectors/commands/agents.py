@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -14,15 +13,8 @@ from actors.agents.hired import HiredAgent
 from actors.agents.rows import AGENT, CHANGE, Outcome, StaffChange, StaffRows
 from actors.config.agents import AgentConfig
 from connectors.admin.display import when
-from connectors.commands import config_option, find_settings, shipped_settings
+from connectors.commands import config_option
 from connectors.commands.common.database import DatabaseChoice, database_options
-from connectors.commands.common.editing import (
-    EditedSettings,
-    assign,
-    read_assignments,
-    table_in,
-    tell_taken_over,
-)
 from connectors.commands.common.output import (
     FAILED,
     complain,
@@ -32,21 +24,10 @@ from connectors.commands.common.output import (
     say_rows,
 )
 from connectors.commands.common.staff import read_rows, write
-from connectors.commands.init.choices import (
-    TEMPLATES,
-    ChoiceError,
-    read_agent,
-    read_one,
-)
-from connectors.commands.init.main import TEMPLATE_FOLDER, make_folders, undo
-from connectors.commands.init.text import persona_text
-from connectors.config.app import AppConfig
-from connectors.settings.load import load_app
 from runtime.store.database import Database
 from runtime.store.rows import Entry
 
 SETTINGS = "the settings"
-USUAL_TEMPLATE = "assistant"
 
 
 class AgentRow(msgspec.Struct, frozen=True):
@@ -218,7 +199,7 @@ def enable(choice: DatabaseChoice, agent: str) -> int:
 @click.argument("values", nargs=-1, metavar="[KEY=VALUE]...")
 @click.option(
     "--template",
-    help=f"Whose texts its folder agents/AGENT gets: {', '.join(TEMPLATES)}."
+    help="Whose texts its folder agents/AGENT gets: assistant, analyst or host."
     " [default: assistant, unless a prompt or a persona is given]",
 )
 @click.option(
@@ -240,51 +221,10 @@ def add(
     KEY=VALUE is a setting as under [agents.NAME], for example description="Does sums"
     'tools=["calculate"]'. Comments stay; nothing is written that would be wrong.
     """
-    path = find_settings(config, Path.cwd()).path
-    edited = EditedSettings(path)
-    known = load_app(path, os.environ, needs_secrets=False).value
-    name, template, given = new_agent(agent, values, template)
-    if name in known.agents:
-        raise click.BadParameter(f"there is an agent {name!r} already")
-    if "model" not in {*given, *(table_in(edited.document, "agent_defaults") or ())}:
-        given = {"model": next(iter(known.agents.values())).model, **given}
-    edited.add_agent(name, given)
-    for each in above:
-        refuse_elsewhere(edited, known.agents, each)
-        edited.delegate(each, name, is_wanted=True)
-    made = write_texts(edited.path.parent, name, template)
-    try:
-        settings = edited.save()
-    except BaseException:
-        undo(made)
-        raise
-    say(f"Added {name} to {path}, with model {settings.value.agents[name].model}.")
-    if template:
-        say(f"Who it is stands in {path.parent / 'agents' / name}: change it there.")
-    if not above:
-        say(f"People reach it as @{name}; --colleague-of lets others hand it work.")
-    tell_taken_over(settings, option_of(config), f"chat --agent {name}")
+    # Why here: who lists agents needs nothing of this.
+    from connectors.commands.common import editing  # noqa: PLC0415
 
-
-def new_agent(
-    agent: str, values: tuple[str, ...], template: str | None
-) -> tuple[str, str, dict[str, object]]:
-    """Read what `add` was given: name, template (empty: none) and settings.
-
-    Raises:
-        click.BadParameter: something of it is wrong.
-    """
-    given = read_assignments(values)
-    try:
-        name = read_agent(agent)
-        if template is None and not {"persona", "prompt"} & given.keys():
-            template = USUAL_TEMPLATE
-        template = read_one(template, TEMPLATES) if template else ""
-    except ChoiceError as error:
-        raise click.BadParameter(str(error)) from error
-    if template:
-        given["persona"] = f"agents/{name}"
-    return name, template, given
+    editing.add_agent(config, agent, values, template, above)
 
 
 @command.command()
@@ -297,50 +237,9 @@ def edit(config: Path | None, agent: str, values: tuple[str, ...]) -> None:
     KEY= without a value takes the setting out; keys are as under [agents.NAME].
     Comments stay; nothing is written that would be wrong.
     """
-    path = find_settings(config, Path.cwd()).path
-    given = read_assignments(values)
-    edited = EditedSettings(path)
-    known = load_app(path, os.environ, needs_secrets=False).value
-    refuse_elsewhere(edited, known.agents, agent)
-    for key, value in given.items():
-        assign(edited.agents()[agent], key, value)
-    settings = edited.save()
-    say(f"Changed {', '.join(given)} of {agent} in {path}.")
-    tell_taken_over(settings, option_of(config), f"chat --agent {agent}")
+    from connectors.commands.common import editing  # noqa: PLC0415  as above
 
-
-def refuse_elsewhere(
-    edited: EditedSettings, known: Collection[str], agent: str
-) -> None:
-    """Check that an agent's table stands in a settings file.
-
-    Raises:
-        click.BadParameter: it does not.
-    """
-    if agent not in known:
-        text = f"there is no agent {agent!r}; known: {', '.join(sorted(known))}"
-        raise click.BadParameter(text)
-    if agent not in edited.agents():
-        text = f"{agent} stands in a file that {edited.path.name} includes"
-        raise click.BadParameter(f"{text}: name that one with --config, or edit it")
-
-
-def write_texts(folder: Path, name: str, template: str) -> list[Path]:
-    """Write an agent's character, unless there is one; give what was made."""
-    home = folder / "agents" / name
-    if not template or any(home.glob("*.md")):
-        return []
-    made = make_folders(home)
-    for file in sorted((shipped_settings() / TEMPLATE_FOLDER / template).glob("*.md")):
-        text = persona_text(file.read_text(encoding="utf-8"), name)
-        (home / file.name).write_text(text, encoding="utf-8")
-        made.append(home / file.name)
-    return made
-
-
-def option_of(config: Path | None) -> str:
-    """Give the option that names the settings, if they were named."""
-    return "" if config is None else f" --config {config}"
+    editing.edit_agent(config, agent, values)
 
 
 @command.command()
@@ -353,7 +252,9 @@ def remove(choice: DatabaseChoice, agent: str) -> int:
     """
     settings = choice.settings
     if settings is not None and agent in settings.value.agents:
-        remove_configured(choice.config, agent, settings.value)
+        from connectors.commands.common import editing  # noqa: PLC0415  as above
+
+        editing.remove_agent(choice.config, agent, settings.value)
         return 0
     staffing = Staffing(choice)
     staffing.refuse_unknown(agent)
@@ -363,22 +264,6 @@ def remove(choice: DatabaseChoice, agent: str) -> int:
         return FAILED
     entry = staff_rows.as_entry(AGENT, agent, None, stored.version)
     return write(staffing.database, entry, "removed", 0)
-
-
-def remove_configured(config: Path | None, agent: str, known: AppConfig) -> None:
-    """Take an agent out of the settings, and out of what others may hand to it."""
-    path = find_settings(config, Path.cwd()).path
-    edited = EditedSettings(path)
-    refuse_elsewhere(edited, known.agents, agent)
-    edited.drop_agent(agent)
-    for name, other in known.agents.items():
-        if name != agent and agent in other.delegates:
-            refuse_elsewhere(edited, known.agents, name)
-            edited.delegate(name, agent, is_wanted=False)
-            say(f"{name} hands it no more work.")
-    settings = edited.save()
-    say(f"Took {agent} out of {path}; its conversations and its folder stay.")
-    tell_taken_over(settings, option_of(config), "agents list")
 
 
 def rest(choice: DatabaseChoice, name: str, *, is_active: bool) -> int:

@@ -36,7 +36,7 @@ class Terminal:
     def __init__(
         self, process: subprocess.Popen[bytes], screen: int, keyboard: int
     ) -> None:
-        self._process = process
+        self.process = process
         self._screen = screen
         self._keyboard = keyboard
         self._seen = 0
@@ -62,7 +62,7 @@ class Terminal:
 
     def end(self) -> int:
         """Wait for the command's end; gives its exit code."""
-        code = self._process.wait(PATIENCE)
+        code = self.process.wait(PATIENCE)
         while self._read(0):
             pass
         assert termios.tcgetattr(self._keyboard) == self.state

@@ -84,6 +84,15 @@ def test_on_a_screen_ctrl_c_stops_the_answer_and_then_leaves(tmp_path: Path) -> 
     assert "+tell me a story" in history.read_text()
 
 
+def test_a_screen_gives_the_terminal_back_when_it_is_told_to_end(
+    tmp_path: Path,
+) -> None:
+    with on_terminal(*CHAT, folder=tmp_path, term="xterm") as terminal:
+        terminal.see("The front desk")
+        terminal.process.terminate()
+        assert terminal.end() == 0  # which looks at the terminal's state
+
+
 def test_a_terminal_talks_with_the_company_that_runs(tmp_path: Path) -> None:
     """One runs the company, another joins it, in a conversation of its own."""
     with on_terminal(*CHAT, folder=tmp_path) as first:

@@ -359,7 +359,8 @@ class ScreenChat:
             finally:
                 if not done.is_set():  # told to end: give the terminal back first
                     self._post(self._leave)
-                    await trio.to_thread.run_sync(done.wait, LEAVE_WITHIN)
+                    with trio.CancelScope(shield=True):
+                        await trio.to_thread.run_sync(done.wait, LEAVE_WITHIN)
                 nursery.cancel_scope.cancel()
 
     def hear(self, frame: FromCompany) -> None:
