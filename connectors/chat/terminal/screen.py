@@ -157,7 +157,8 @@ class Painter:
 
     def notice(self, text: str) -> str:
         """Draw what the runtime says."""
-        return self.draw(Padding(Text(f"* {make_safe(text)}"), (0, 0, 0, 0)))
+        lines = make_safe(text).replace("\n", "\n  ")
+        return self.draw(Text(f"* {lines}"))
 
     def question(self, text: str) -> str:
         """Draw a question for leave."""

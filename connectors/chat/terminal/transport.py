@@ -92,6 +92,8 @@ MOST_DRAFTS = 256
 """Pieces of answers that may wait for a slow terminal; the whole comes anyway."""
 
 PAGE = 100
+ROSTER_EVERY = 3.0
+"""Seconds until a terminal learns who has come or gone, at the latest."""
 
 NOT_TAKEN = (ChatError, KernelError, pykka.ActorDeadError, pykka.Timeout)
 """What taking a message in may raise; anything else is a bug."""
@@ -485,7 +487,8 @@ class TerminalSeat:
             StoreError: what is kept cannot be read.
         """
         while True:
-            await self._bell.wait()
+            with trio.move_on_after(ROSTER_EVERY):
+                await self._bell.wait()
             self._bell = trio.Event()
             if (roster := self._transport.roster()) != self._roster:
                 self._roster = roster

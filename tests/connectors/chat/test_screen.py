@@ -76,6 +76,10 @@ def test_an_answer_looks_like_this() -> None:
     ]
 
 
+def test_a_notice_of_several_lines_stands_out() -> None:
+    assert Painter(lambda: 40).notice("Here:\n@anna") == "* Here:\n  @anna\n"
+
+
 def test_no_colour_where_none_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     drawn = Painter(lambda: 40).answer("anna", "`code`")

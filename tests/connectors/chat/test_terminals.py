@@ -28,7 +28,9 @@ from connectors.chat.terminal.frames import (
 )
 from connectors.chat.terminal.transport import dial, listen_at, socket_beside
 from runtime import __version__
+from runtime.store.in_memory import MemoryStore
 from tests.fakes.media import PNG
+from tests.fakes.web.backstage import FakeCompany
 from tests.support.chat.terminal_bed import HELLO, TerminalBed
 
 if TYPE_CHECKING:
@@ -189,6 +191,21 @@ async def test_a_message_whose_receipt_was_lost_counts_once(
         await room.cut()
         await desk.wait(lambda each: each.has(TerminalTaken))
     assert [each.text for each in room.ingress.accepted] == ["hello"]
+
+
+async def test_a_terminal_learns_who_has_come(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    del autojump_clock
+    async with open_room() as room:
+        desk = await room.open(DESK)
+        before = desk.frames[-1]
+        more = FakeCompany(MemoryStore(), ("anna", "ben", "zoe"))
+        room.company.roster = more.roster
+        await desk.wait(lambda each: each.frames[-1] != before)
+        after = desk.frames[-1]
+    assert isinstance(after, TerminalRoster)
+    assert [each.name for each in after.agents] == ["anna", "ben", "zoe"]
 
 
 async def test_settled_comes_behind_the_last_answer() -> None:

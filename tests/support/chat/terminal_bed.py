@@ -43,7 +43,7 @@ class TerminalBed:
         self, called: dict[str, str] | None = None, database: Path | None = None
     ) -> None:
         store = MemoryStore()
-        company = FakeCompany(store, shown=called or {})
+        self.company = company = FakeCompany(store, shown=called or {})
         self.ingress = FakeIngress()
         self.parts = transport_parts(
             store=store,
