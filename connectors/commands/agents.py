@@ -14,7 +14,11 @@ from actors.agents.rows import AGENT, CHANGE, Outcome, StaffChange, StaffRows
 from actors.config.agents import AgentConfig
 from connectors.admin.display import when
 from connectors.commands import config_option
-from connectors.commands.common.database import DatabaseChoice, database_options
+from connectors.commands.common.database import (
+    DatabaseChoice,
+    database_of_store,
+    database_options,
+)
 from connectors.commands.common.output import (
     FAILED,
     complain,
@@ -77,7 +81,7 @@ class Staffing:
         self.rows = StaffRows()
         """What is stored: nothing as long as there is no database."""
 
-        if settings is None or choice.path.exists():
+        if settings is None or database_of_store(choice.store).exists():
             self.rows = read_rows(self.database)
 
     @property
