@@ -108,6 +108,11 @@ class Mailbox:
         self.admit()
 
     @property
+    def has_senders(self) -> bool:
+        """Whether somebody waits for room."""
+        return bool(self._senders)
+
+    @property
     def stashed(self) -> int:
         """How many messages are set aside until `unstash`."""
         return len(self._stash) if self._stash is not None else 0
