@@ -83,7 +83,7 @@ try {
   assert.equal(await page.locator("article img, article.person b").count(), 0);
   step("commands work, and words are words");
 
-  await page.getByRole("link", { name: "# lobby" }).focus();
+  await page.locator(".chats a", { hasText: "lobby" }).focus();
   await page.keyboard.press("Enter");
   await page.waitForURL("**/chat/room/lobby");
   await say(page, "@ben what is 12 * 7");
@@ -140,6 +140,7 @@ try {
   }
   step("the keyboard gets everywhere, and its place is seen");
 
+  await page.locator("#look summary").click();
   await page.getByRole("button", { name: "Log out" }).click();
   await page.waitForURL("**/login");
   await second.goto(`${address}/chat/with/anna`);
