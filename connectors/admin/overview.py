@@ -1,8 +1,8 @@
-"""How the company is doing: sums of its metrics, rows that wait, and rates."""
+"""How the company is doing: sums of its metrics, and rows that wait."""
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -127,40 +127,3 @@ def sum_figures(figures: Iterable[Figure]) -> MetricSums:
         lag=total("callboard_loop_lag_seconds"),
         started_at=total("process_start_time_seconds"),
     )
-
-
-# Chosen: long enough to be calm, short enough to see what is going on now.
-WINDOW = 60.0
-"""Seconds over which a pace is told."""
-
-MOST_SAMPLES = 120
-
-
-class GrowthRate:
-    """How fast a count grows, from its last samples.
-
-    Never holds more than `MOST_SAMPLES`: of those in the same half second one is kept.
-    """
-
-    def __init__(self) -> None:
-        self._samples: deque[tuple[float, float]] = deque(maxlen=MOST_SAMPLES)
-
-    def look(self, count: float, now: float) -> float | None:
-        """Add one sample.
-
-        Args:
-            count: as it is now; one that has shrunk begins anew.
-            now: seconds on the caller's monotonic clock.
-
-        Returns:
-            By how much it grows in a minute; None: it was not looked at before.
-        """
-        samples = self._samples
-        if samples and (count < samples[-1][1] or now < samples[-1][0]):
-            samples.clear()
-        while len(samples) > 1 and samples[1][0] <= now - WINDOW:
-            samples.popleft()
-        if not samples or now - samples[-1][0] >= WINDOW / MOST_SAMPLES:
-            samples.append((now, count))
-        since, before = samples[0]
-        return (count - before) / (now - since) * 60.0 if now > since else None
