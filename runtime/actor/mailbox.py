@@ -140,6 +140,11 @@ class Mailbox:
         """Whether it would fit now, and overtakes nobody who waits for room."""
         return not self._senders and self.has_room(message)
 
+    @property
+    def has_senders(self) -> bool:
+        """Whether anybody waits for room."""
+        return bool(self._senders)
+
     def wait_for_room(self, item: object) -> Reply:
         """Have a user message wait for room; give what is answered when it has some.
 
