@@ -25,7 +25,7 @@ from tests.fakes.chat.console import FakeConsole
 from tests.fakes.media import PNG
 from tests.fakes.web.eliza import ANNA, BEN, ZOE, WebBed
 from tests.fakes.web.page import ANNA as ANNA_PAGE
-from tests.fakes.web.page import PageBed, said_in
+from tests.fakes.web.page import JSON, PageBed, form_of, said_in
 from tests.fakes.websocket.client import SocketClient
 from tests.support.defaults.places import Place, Said
 
@@ -286,6 +286,7 @@ class Page(Local):
 
     file = "page"
     filled_in = (('kind = "page"', 'kind = "page"\nport = 0'),)
+    has_pictures = True
 
     @asynccontextmanager
     async def people(self, app: App) -> AsyncGenerator[None]:
@@ -299,6 +300,17 @@ class Page(Local):
 
     async def say(self, text: str) -> str:
         return str((await self._bed.say(text)).json()["id"])
+
+    async def show_cat(self, text: str) -> str:
+        """Send a picture as the page's script does: first the file, then the words."""
+        browser = self._bed.client
+        form = form_of((await browser.get(ANNA_PAGE)).text)
+        headers = {**JSON, "x-csrf": form["csrf"], "content-type": "image/png"}
+        kept = await browser.post("/uploads?name=cat.png", content=PNG, headers=headers)
+        form |= {"text": text, "files": kept.json()["token"]}
+        return str(
+            (await browser.post(ANNA_PAGE, data=form, headers=JSON)).json()["id"]
+        )
 
     async def said(self) -> list[Said]:
         told = said_in((await self._bed.client.get(ANNA_PAGE)).text)
