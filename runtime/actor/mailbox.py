@@ -108,11 +108,6 @@ class Mailbox:
         self.admit()
 
     @property
-    def has_senders(self) -> bool:
-        """Whether somebody waits for room."""
-        return bool(self._senders)
-
-    @property
     def stashed(self) -> int:
         """How many messages are set aside until `unstash`."""
         return len(self._stash) if self._stash is not None else 0
@@ -155,11 +150,6 @@ class Mailbox:
         admitted = Reply()
         self._senders.append((item, admitted))
         return admitted
-
-    @property
-    def has_senders(self) -> bool:
-        """Whether messages wait for room."""
-        return bool(self._senders)
 
     def leave(self, admitted: Reply) -> None:
         """Take a message back that waits for room."""
