@@ -57,7 +57,7 @@ PROMISES = (
         "actors/session/queue.py",
         "    most = cap * 2 if own * len(senders) < cap else cap\n",
         "    most = cap * 2 if not own else cap\n",
-        PASSING,
+        QUEUE,
     ),
     Mutant(
         "whoever floods has as many turns as all others",
