@@ -122,6 +122,9 @@ class PersonTraces:
         connector = str(body.get("channel", body.get("connector", "")))
         if self._has_account(connector, body):
             return written(blank(body))
+        who = body.get("who")  # of a call in the ledger, whose cost stays
+        if is_json(who) and who.get("user") in self.accounts:
+            return written({**body, "who": {**who, "user": ""}})
         return row.body
 
     def _left_of_entry(self, row: AnyRow, body: Json) -> bytes | None:

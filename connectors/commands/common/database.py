@@ -138,17 +138,6 @@ class DatabaseChoice:
         path = find_settings(self.config, Path.cwd()).path
         return load_app(path, os.environ, needs_secrets=False, given=given_settings())
 
-    def refuse_server(self, what: str) -> None:
-        """Refuse what can be done with a database in a file only.
-
-        Raises:
-            click.UsageError: the database is on a server.
-        """
-        if self.store.kind != "sqlite":
-            raise click.UsageError(
-                f"{what} works with a database in a file, and this one is on a server"
-            )
-
     def receipt_key(self) -> bytes:
         """Read what receipts of tool calls are signed with; empty: there is no key."""
         return receipt_key.load(self.path)

@@ -101,6 +101,9 @@ def test_a_conversation_with_nobody_else_goes_whole() -> None:
     assert [known.left_of(row) for row in rows] == [None] * len(rows)
     others = AnyRow("fact", "note", "h", "person:chat/samuel", "anna", b'{"text":""}')
     assert known.left_of(others) == others.body
+    paid = b'{"who":{"agent":"anna","user":"chat/sam"},"spent":1}'
+    call = AnyRow("record", "call", "c", "", "", paid)
+    assert known.left_of(call) == b'{"who":{"agent":"anna","user":""},"spent":1}'
     room = AnyRow(
         "entry", "chat-people", "chat/room", "", "", b'{"chat/sam":{},"chat/eve":{}}'
     )
