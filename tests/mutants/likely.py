@@ -65,7 +65,7 @@ class Likely:
         front = {file}
         for distance in range(1, FAR):
             importers = (self._importers.get(each, set()) for each in front)
-            front = set().union(*importers) - found.keys()
+            front = {each for some in importers for each in some} - found.keys()
             found |= dict.fromkeys(front, distance)
         return found
 

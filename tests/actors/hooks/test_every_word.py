@@ -35,9 +35,17 @@ def struck(_kind: str, text: str) -> str:
     return text.replace(WORD, "****")
 
 
+def as_it_is(_kind: str, text: str) -> str:
+    return text
+
+
+def nothing(_kind: str, _text: str) -> str:
+    return " "
+
+
 def finished(**changes: Any) -> tuple[Finished, ParsedAnswer]:
     """Make an answer that says the secret in one place only."""
-    said = {"visible": "Here it is.", **changes.pop("said", {})}
+    said: dict[str, Any] = {"visible": "Here it is.", **changes.pop("said", {})}
     carried = Carried(**changes.pop("carried", {}))
     return Finished("raw", carried=carried, **changes), ParsedAnswer(**said)
 
@@ -77,7 +85,7 @@ def test_no_part_of_an_answer_keeps_a_word_that_hooks_take_out(
     assert asked == [kind] * bool(kind)  # thoughts and names are for nobody then
     assert WORD not in repr(result)
     assert result.text == ""
-    same = outgoing._in_words(answer, said, lambda _, text: text)
+    same = outgoing._in_words(answer, said, as_it_is)
     assert same.carried == answer.carried
     assert same.delegations == answer.delegations
     assert same.said is not None
@@ -86,7 +94,7 @@ def test_no_part_of_an_answer_keeps_a_word_that_hooks_take_out(
 
 def test_a_plan_of_which_hooks_leave_nothing_is_none() -> None:
     answer, said = finished(carried={"plan": AgentPlan("secret", 5)})
-    result = outgoing._in_words(answer, said, lambda *_: " ")
+    result = outgoing._in_words(answer, said, nothing)
     assert result.carried.plan is None
 
 
@@ -149,6 +157,7 @@ def test_nothing_is_kept_of_what_is_held_back() -> None:
 
 
 EVENTS = ("message_received", "message_heard", "message_sending", "turn_finished")
+NOBODY: set[str] = set()
 HOOK = HookSpec(name="all", events=EVENTS)  # type: ignore[arg-type]
 
 
@@ -159,8 +168,8 @@ HOOK = HookSpec(name="all", events=EVENTS)  # type: ignore[arg-type]
         (words("/stop"), {"reading", "hearing"}),
         (words("hello", is_hooked=True), {"reading", "hearing"}),
         (words("hello", copy_of=4), {"reading", "hearing"}),
-        (words("hello", occasion="reminder"), set()),
-        (words("hello", chain=DelegationChain(agents=("anna",))), set()),
+        (words("hello", occasion="reminder"), NOBODY),
+        (words("hello", chain=DelegationChain(agents=("anna",))), NOBODY),
     ],
 )
 def test_hooks_are_asked_about_what_people_say_and_once(
