@@ -99,6 +99,10 @@ def test_a_conversation_with_nobody_else_goes_whole() -> None:
     for row in rows:
         known.learn(row)
     assert [known.left_of(row) for row in rows] == [None] * len(rows)
+
+
+def test_what_is_not_a_persons_alone_stays_without_them() -> None:
+    known = PersonTraces(("chat/sam",))
     others = AnyRow("fact", "note", "h", "person:chat/samuel", "anna", b'{"text":""}')
     assert known.left_of(others) == others.body
     paid = b'{"who":{"agent":"anna","user":"chat/sam"},"spent":1}'

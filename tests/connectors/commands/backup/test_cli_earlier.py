@@ -19,7 +19,7 @@ from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.migrations import MIGRATIONS
 from runtime.sqlite.store import SqliteStore
 
-EARLIER = Path(__file__).parents[2] / "runtime" / "sqlite" / "earlier"
+EARLIER = Path(__file__).parents[3] / "runtime" / "sqlite" / "earlier"
 VERSIONS = sorted(int(each.name[1:].partition(".")[0]) for each in EARLIER.iterdir())
 NEWEST = len(MIGRATIONS)
 
