@@ -51,15 +51,25 @@ def hand_on_all(
         left = loop_guard.own_share(most, inbound.heard_by)
     left = max(0, left - finished.consulted)
     granted, each = loop_guard.share(left, len(wanted) + len(open_to))
-    handing = Handing(inbound, finished, persona, services, each)
+    room = max(0, granted - len(wanted))
+    turns = loop_guard.visible_turns_left(
+        inbound, services.collaboration.visible_max_turns
+    )
+    turned, _ = loop_guard.share(turns, min(room, len(open_to)))
+    each_turns = (turns - turned) // granted if granted else 0
+    handing = Handing(inbound, finished, persona, services, (each, each_turns))
     for delegation in wanted[:granted]:
         handing.delegate(delegation)
     if granted < len(wanted):
         services.metrics.delegations.add(1, persona.name, "max_delegations")
         handing.refusals.append(loop_guard.spent(most).text)
-    room = max(0, granted - len(wanted))
     for number, target in enumerate(open_to):
-        handing.call(target, parsed.visible, has_room=number < room)
+        handing.call(
+            target,
+            parsed.visible,
+            has_room=number < room,
+            has_turns=number < turned or number >= room,
+        )
     return handing.handed, handing.refusals
 
 
@@ -74,7 +84,8 @@ class Handing:
         finished: the answer.
         persona: whose it is.
         services: settings, ids and counts.
-        each: how much each of the others may hand on in its turn.
+        each: how many tasks each of the others may hand on in its turn, and how many
+            visible turns may follow from it.
     """
 
     def __init__(
@@ -83,7 +94,7 @@ class Handing:
         finished: Finished,
         persona: Persona,
         services: Services,
-        each: int,
+        each: tuple[int, int],
     ) -> None:
         self._inbound = inbound
         self._kept_apart = frozenset(finished.kept_apart)
@@ -111,13 +122,14 @@ class Handing:
         services.metrics.delegations.add(1, name, "ok")
         self._hand_on(delegation.task, verdict.chain)
 
-    def call(self, target: str, words: str, *, has_room: bool) -> None:
+    def call(self, target: str, words: str, *, has_room: bool, has_turns: bool) -> None:
         """Have an agent hear the answer that calls it, or be silent about it.
 
         Args:
             target: who is called.
             words: what people see of the answer.
-            has_room: whether the message's budget has anything left.
+            has_room: whether the message may cause one more task or call.
+            has_turns: whether it may cause one more visible turn.
         """
         inbound, services, name = self._inbound, self._services, self._persona.name
         if any(each.agent == target for each in self.handed):
@@ -125,8 +137,8 @@ class Handing:
         chain = inbound.chain
         is_last = chain.agents[-1:] == (name,)
         path = chain.agents if is_last else (*chain.agents, name)
-        config = services.collaboration
-        outcome: str = addressed.may_speak(chain, config, services.clock.monotonic())
+        now = services.clock.monotonic()
+        outcome: str = addressed.may_speak(chain, now, has_turns=has_turns)
         if outcome == "ok" and not has_room:
             outcome = "max_delegations"
         if outcome == "ok" and target in self._kept_apart:
@@ -154,6 +166,7 @@ class Handing:
         """Make the message that the other hears; its reply address is the same."""
         source, target = chain.agents[-2:]
         inbound, services = self._inbound, self._services
+        left, turns_left = self._each
         is_by_conductor = self._persona.config.is_conductor
         self.handed.append(
             msgspec.structs.replace(
@@ -171,7 +184,7 @@ class Handing:
                 quoted=None,
                 mentions=(),
                 history=(),
-                chain=msgspec.structs.replace(chain, left=self._each),
+                chain=msgspec.structs.replace(chain, left=left, turns_left=turns_left),
                 others=0,
                 copy_of=0,
                 priority=priority.of_delegation(

@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from actors.messages.inbound import DelegationChain
+from actors.messages.inbound import DelegationChain, Inbound
 from actors.rules.text.suggestions import did_you_mean, near_misses
 
 RefusalReason = Literal[
@@ -134,6 +134,17 @@ def own_share(most: int, heard_by: int) -> int:
         heard_by: how many agents heard it.
     """
     return min(most, max(1, most // max(1, heard_by)))
+
+
+def visible_turns_left(inbound: Inbound, most: int) -> int:
+    """Count the visible turns that may still follow from a message.
+
+    Args:
+        inbound: the message; those of a person share among the agents that hear them.
+        most: how many one message of a person may cause.
+    """
+    chain = inbound.chain
+    return chain.turns_left if chain.agents else own_share(most, inbound.heard_by)
 
 
 def share(left: int, wanted: int) -> tuple[int, int]:

@@ -96,8 +96,12 @@ async def kept_apart(
     open_to = heard_by(
         parsed, inbound, persona, services.collaboration, services.agent_access
     )
-    if may_speak(inbound.chain, services.collaboration, now) != "ok":
-        open_to = ()  # else they would be counted, and not be heard
+    left = loop_guard.visible_turns_left(
+        inbound, services.collaboration.visible_max_turns
+    )
+    if may_speak(inbound.chain, now, has_turns=True) != "ok":
+        left = 0
+    open_to = open_to[:left]  # others would be counted, and not be heard
     reached = [
         x.target for x in verdicts if isinstance(x, loop_guard.DelegationAllowed)
     ]

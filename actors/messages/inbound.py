@@ -161,6 +161,9 @@ class DelegationChain(msgspec.Struct, frozen=True):
     for tasks and for people's messages.
     """
 
+    turns_left: int = 0
+    """Visible turns that are still allowed below this message, in total."""
+
 
 class Quoted(msgspec.Struct, frozen=True, omit_defaults=True):
     """The quoted message of a reply, as the platform shows it."""

@@ -162,16 +162,16 @@ def heard_by(
 
 
 def may_speak(
-    chain: DelegationChain, config: CollaborationConfig, now: float
+    chain: DelegationChain, now: float, *, has_turns: bool
 ) -> Literal["ok", "visible_max_turns", "deadline"]:
     """Return whether one more visible turn is allowed.
 
     Args:
         chain: of the message whose answer calls it.
-        config: the limit of visible turns.
         now: monotonic seconds.
+        has_turns: whether any are left for it.
     """
     if chain.deadline and now >= chain.deadline:
         return "deadline"
-    is_over = chain.turns >= config.visible_max_turns
-    return "visible_max_turns" if is_over or len(chain.agents) >= MOST_HOPS else "ok"
+    is_over = not has_turns or len(chain.agents) >= MOST_HOPS
+    return "visible_max_turns" if is_over else "ok"

@@ -63,6 +63,7 @@ class RoomCheckers:
         self._trace = trace
         self._roots: dict[str, str] = {}
         self._handed: Counter[str] = Counter()
+        self._open: Counter[str] = Counter()
 
     def committed(self, commit: Commit) -> None:
         """Judge a commit that became durable."""
@@ -80,8 +81,10 @@ class RoomCheckers:
         if not agents or inbound.occasion == "told":
             return
         turns, most = inbound.chain.turns, self._plan.collaboration.visible_max_turns
-        if turns > most or len(agents) - 1 - turns > limits.max_hops:
-            text = f"{inbound.id} came by {agents}, {turns} turns of it in the open"
+        self._open[root] += turns > 0
+        if self._open[root] > most or len(agents) - 1 - turns > limits.max_hops:
+            text = f"{inbound.id} came by {agents}, {turns} turns of it in the open,"
+            text += f" {self._open[root]} of its message"
             self._trace.violate("R1", text, inbound.id)
         self._handed[root] += 1
         if self._handed[root] > limits.max_delegations:

@@ -245,7 +245,7 @@ def test_whoever_calls_whom_it_ends_within_its_bounds(
     with seeded_order(seed):
         clock = trio.testing.MockClock(autojump_threshold=0)
         trio.run(ask_once, cast, clock, clock=clock)
-    assert len(cast.model.requests) <= 1 + most
+    assert len(cast.model.requests) <= 1 + min(most, turns)
     assert all(each.agent for each in cast.platform.deliveries)
     owed = Owed()
     endings = [owed.count(each) for each in cast.platform.deliveries]
@@ -262,6 +262,18 @@ async def test_all_who_hear_a_message_share_what_it_may_cause(
         cast.platform.write(f"{everybody} go")
         await at_rest(cast)
     assert len(cast.model.requests) <= len(AGENTS) + 6
+
+
+async def test_one_message_causes_so_many_turns_in_the_open_in_breadth_too(
+    autojump_clock: Clock,
+) -> None:
+    everybody = " ".join(f"@{each}" for each in AGENTS)
+    cast = group(lambda _: f"so {everybody}", visible_max_turns=4, max_rounds=99)
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("@anna go")
+        await at_rest(cast)
+    assert len(cast.model.requests) <= 1 + 4
+    assert visible(cast)["ok"] <= 4
 
 
 async def ask_once(cast: Cast, clock: Clock) -> None:

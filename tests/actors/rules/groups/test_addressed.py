@@ -104,9 +104,10 @@ def test_agents_hear_each_other_only_where_the_settings_say_so() -> None:
 
 
 def test_so_many_turns_and_no_longer_than_the_chain_says() -> None:
-    config = CollaborationConfig(visible_max_turns=2)
-    assert may_speak(DelegationChain(turns=1), config, 9.0) == "ok"
-    assert may_speak(DelegationChain(turns=2), config, 9.0) == "visible_max_turns"
-    assert may_speak(DelegationChain(deadline=9.0), config, 9.0) == "deadline"
-    long = ("anna", "ben") * MOST_HOPS
-    assert may_speak(DelegationChain(agents=long), config, 9.0) == "visible_max_turns"
+    chain = DelegationChain(turns=1)
+    assert may_speak(chain, 9.0, has_turns=True) == "ok"
+    assert may_speak(chain, 9.0, has_turns=False) == "visible_max_turns"
+    late = DelegationChain(deadline=9.0)
+    assert may_speak(late, 9.0, has_turns=True) == "deadline"
+    long = DelegationChain(agents=("anna", "ben") * MOST_HOPS)
+    assert may_speak(long, 9.0, has_turns=True) == "visible_max_turns"
