@@ -138,6 +138,7 @@ class FaultyFile(apsw.VFSFile):
     ) -> None:
         self._disk = disk
         self._file = base_name(name)
+        self._is_read_only = bool(flags[0] & apsw.SQLITE_OPEN_READONLY)
         super().__init__(disk.base, name, flags)
 
     def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802  SQLite's name
@@ -172,7 +173,14 @@ class FaultyFile(apsw.VFSFile):
     def xLock(self, level: int) -> None:  # noqa: N802  SQLite's name
         """Lock it more."""
         self._disk.step(self._file, "lock")
-        super().xLock(level)
+        try:
+            super().xLock(level)
+        except apsw.IOError:
+            if not self._is_read_only:
+                raise
+            # Closing a file that it may only read, SQLite tries to lock it all the
+            # same, and goes on without. Of all errors apsw lets it do so with this one.
+            raise apsw.BusyError from None
 
 
 def base_name(name: str | apsw.URIFilename | None) -> str:
