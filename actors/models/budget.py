@@ -2,7 +2,7 @@
 
 Pure. A call may begin while less than the hard limit is spent. What its kind may cost
 is held back until it is over, so that many at once do not all count on the same rest:
-together they overshoot by no more than the calls under way (RELIABILITY I11).
+together they overshoot by no more than the calls under way.
 """
 
 from __future__ import annotations

@@ -35,18 +35,23 @@ TABLES = {
     "models.x": "A model that agents may have: who runs it, and which one it is.",
     "connectors.x": "Where people write: a chat platform, the page, HTTP, …",
     "routes": "Which agent hears which messages, where names do not say it.",
-    "access": "Who may write at all.",
+    "access": "Who may use which agent; the first rule that fits decides.",
+    "agents.x": "An agent: its character, its model, its tools and rights.",
+    "agent_defaults": "What holds for every agent that does not say otherwise.",
+    "embedders.x": "A model that makes vectors of texts, for memory.",
+    "notebook": "Where agents report bugs.",
+    "people": "Languages and linked accounts of people.",
     "budgets": "What may be spent in a day or month, and what happens then.",
 }
-"""What common tables are for."""
+"""What tables are for whose code does not say it in such words."""
 
 
 def pages() -> dict[str, str]:
     """Give the text of each page by the name of its file."""
     return {
-        "settings.md": page("Settings, all of them", settings()),
-        "commands.md": page("Commands", commands()),
-        "metrics.md": page("Metrics", metrics()),
+        "settings.md": page("All settings", settings()),
+        "commands.md": page("All commands", commands()),
+        "metrics.md": page("All metrics", metrics()),
     }
 
 
@@ -56,8 +61,12 @@ def page(title: str, lines: Iterator[str]) -> str:
 
 
 def cell(text: str) -> str:
-    """Write a text as a cell of a table."""
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+    """Write a text as a cell of a table; code in it stays as it is."""
+    parts = " ".join(text.split()).replace("|", "\\|").split("`")
+    return "`".join(
+        part if number % 2 else part.replace("<", "&lt;")
+        for number, part in enumerate(parts)
+    )
 
 
 def code(text: str) -> str:
@@ -76,9 +85,10 @@ def settings() -> Iterator[str]:
         shown = key.replace(".x", ".<name>")
         yield f"| `{shown}` | {cell(words)} |"
     yield ""
-    yield "All others have a default that was chosen with care. *Expert* are those that"
-    yield "only somebody who measures should change. `config/default.toml` has the"
-    yield "reasons; `callboard config explain KEY` tells what may be written."
+    yield "All others have a default that suits most companies. Change an *expert*"
+    yield "setting only if you measure what it does. `config/default.toml` has the"
+    yield "reason of each default; `callboard config explain KEY` says what a setting"
+    yield "may be."
     seen: set[str] = set()
     for table, struct in each_table():
         heading = f"[{'.'.join(table)}]" if table else "The top of the file"
@@ -87,14 +97,24 @@ def settings() -> Iterator[str]:
             continue
         seen.add(heading + kind)
         yield from ("", f"## `{heading}`{kind}" if table else f"## {heading}", "")
-        yield "| key | as by default | what it does | for |"
+        yield "| setting | default | what it does | level |"
         yield "|---|---|---|---|"
         texts = field_texts(struct.cls)
         for field in struct.fields:
             level = level_of((*table, field.encode_name))
             shown = cut(key_line(field))
-            words = cell(texts.get(field.name, ""))
+            name = field.encode_name
+            known = "" if table else TABLES.get(name) or TABLES.get(f"{name}.x")
+            words = cell(texts.get(field.name) or known or summary(field.type))
             yield f"| `{field.encode_name}` | {code(shown)} | {words} | {level} |"
+
+
+def summary(kind: shapes.Type) -> str:
+    """Give what the code says a table is, or one of each in it; empty: it is none."""
+    first = next(tables(kind, ()), None)
+    if first is None:
+        return ""
+    return (first[1].cls.__doc__ or "").partition("\n\n")[0]
 
 
 def cut(line: str) -> str:
