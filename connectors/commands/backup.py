@@ -37,12 +37,12 @@ from runtime.store.database import Database, Totals
     "--all",
     "is_whole",
     is_flag=True,
-    help="Database, key, settings, personas, workspace and files, in one archive.",
+    help="Everything that the company keeps, in one archive.",
 )
 @click.option(
     "--keep",
     type=click.IntRange(1, 10_000),
-    help="TARGET is a folder; remove all but so many of the newest copies in it.",
+    help="TARGET is a folder; remove all but this many of the newest copies in it.",
 )
 @json_option
 def command(
@@ -57,8 +57,9 @@ def command(
     """Copy the database to the file TARGET, whole as of one moment.
 
     In a folder the copy is named by the time. It is checked, and has its name only when
-    it is complete. It holds what people wrote: keep it as safe as the database. With
-    --all, files in which secrets stand alone are left out; keep them elsewhere.
+    it is complete. It holds what people wrote: keep it as safe as the database. --all
+    adds the key of receipts, settings, personas, workspace, files and daily logs; files
+    of secrets are left out: keep them elsewhere.
     """
     end = WHOLE_END if is_whole else DATABASE_END
     if keep is not None and not target.exists():
@@ -105,7 +106,7 @@ def back_up_whole(
     count = Counter(name.partition("/")[0] for name in made.files)
     say(", ".join(f"{name} ({n:,})" if n > 1 else name for name, n in count.items()))
     for each in made.left_out:
-        say(f"left out, for it is no plain file or cannot be read: {each}")
+        say(f"left out, because it cannot be read or is no plain file: {each}")
 
 
 def back_up_database(

@@ -87,8 +87,8 @@ def command(
     """Erase all that is kept of a person: words, facts, answers, audit texts.
 
     ACCOUNT is `connector/sender id`, as `callboard people list` shows it; all accounts
-    linked with it are meant. Asks first. No server may use the database, for it would
-    go on with what it has in memory. Done twice, it finds nothing the second time.
+    linked with it are meant. Asks first. No server may use the database, because it
+    would go on with what it has in memory. A second run finds nothing.
     """
     choice.refuse_server("forget-person")
     path, accounts = choice.path, accounts_of(choice, account)
@@ -218,7 +218,7 @@ def lines(found: ErasedRows) -> Iterator[str]:
     else:
         yield f"Erased of {names}: {told(found.erased)}."
     if found.still_named_in:
-        yield f"Still named, for others wrote it: {told(found.still_named_in)}."
+        yield f"Still named in what others wrote: {told(found.still_named_in)}."
     yield "Not reached; look there yourself (docs/operate/privacy.md):"
     yield from (f"  - {each}" for each in found.not_reached)
 

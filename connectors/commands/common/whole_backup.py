@@ -53,6 +53,7 @@ def folders_of(app: AppConfig) -> list[ArchivePart]:
     found = [
         ArchivePart("workspace", Path(app.workspace.path)),
         ArchivePart("files", folder_of(app)),
+        ArchivePart("memory", Path(app.memory.folder)),
     ]
     found += [
         ArchivePart(f"personas/{name}", agent.persona)

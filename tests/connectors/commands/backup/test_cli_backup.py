@@ -172,10 +172,11 @@ kind = "http"
 @pytest.fixture
 def company(path: Path) -> Path:
     folder = path.parent
-    for place in ("work/anna", "anna", "callboard.files"):
+    for place in ("work/anna", "anna", "callboard.files", "var/memory/anna"):
         (folder / place).mkdir(parents=True)
     (folder / "work" / "anna" / "plan.md").write_text("the plan")
     (folder / "anna" / "AGENTS.md").write_text("You are Anna.")
+    (folder / "var" / "memory" / "anna" / "day.md").write_text("a good day")
     (folder / "callboard.db.receipts.key").write_bytes(b"k" * 32)
     config = folder / "callboard.toml"
     (folder / "script.toml").write_text('[[rule]]\npattern = "x"\nreply = "y"\n')
@@ -194,10 +195,12 @@ def test_all_of_a_company_is_one_archive_and_is_put_back(
     assert "receipts.key" in said
     plan = here / "work" / "anna" / "plan.md"
     plan.write_text("spoilt")
+    day = here / "var" / "memory" / "anna" / "day.md"
+    day.unlink()
     (here / "callboard.db.receipts.key").unlink()
     commit_to(path, Commit(at=NOW, settles=(Settle(WAITING, "dropped"),)))
     assert run(["restore", str(archive), "--yes", *config]) == 0
-    assert plan.read_text() == "the plan"
+    assert (plan.read_text(), day.read_text()) == ("the plan", "a good day")
     assert (here / "callboard.db.receipts.key").read_bytes() == b"k" * 32
     assert state(path, WAITING) == "accepted"
     (kept,) = here.glob("work.before-*")
