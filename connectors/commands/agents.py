@@ -203,7 +203,7 @@ def enable(choice: DatabaseChoice, agent: str) -> int:
 @click.argument("values", nargs=-1, metavar="[KEY=VALUE]...")
 @click.option(
     "--template",
-    help="Whose texts its folder agents/AGENT gets: assistant, analyst or host."
+    help="The texts that begin its folder agents/AGENT: assistant, analyst or host."
     " [default: assistant, unless a prompt or a persona is given]",
 )
 @click.option(

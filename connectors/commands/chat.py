@@ -57,7 +57,7 @@ HISTORY = ".history"
     "name",
     default="",
     metavar="CONVERSATION",
-    help="Which conversation; without it, the first at which no terminal is.",
+    help="Conversation to open; without it, the first that no terminal has open.",
 )
 @click.option(
     "--log",
@@ -72,10 +72,10 @@ def command(
 ) -> None:
     """Talk with the agents in this terminal.
 
-    With those of `callboard serve` if it runs with the same settings, each terminal in
-    a conversation of its own; else this process runs them until you leave. /help lists
-    the commands, Ctrl-C stops an answer and, when nothing goes on, leaves; so does
-    Ctrl-D. What was not answered when you left is answered when you come back.
+    If `callboard serve` runs with the same settings, you talk with its agents, each
+    terminal in a conversation of its own; else this process runs them until you leave.
+    /help lists the commands. Ctrl-C stops an answer, and leaves when nothing goes on;
+    Ctrl-D leaves. What was not answered when you left is answered when you come back.
     """
     check_streams(sys.stdin, sys.stdout)
     if name and not CHAT.fullmatch(name):

@@ -71,7 +71,7 @@ class ErasedRows(msgspec.Struct, frozen=True):
 @click.option(
     "--at-next-start",
     is_flag=True,
-    help="Have a company that runs do it when it starts again.",
+    help="While the company runs: erase when it starts again.",
 )
 @yes_option
 @json_option

@@ -57,14 +57,14 @@ class LineFilter(msgspec.Struct, frozen=True):
 @click.command(name="logs")
 @config_option
 @click.argument("file", default="", metavar="[FILE]")
-@click.option("--follow", "-f", is_flag=True, help="Go on with lines that come.")
+@click.option("--follow", "-f", is_flag=True, help="Also show new lines as they come.")
 @click.option(
     "--lines",
     "-n",
     type=click.IntRange(0, 1_000_000),
     default=200,
     show_default=True,
-    help="Most lines of those that are there already.",
+    help="How many of the existing lines to show at most.",
 )
 @click.option("--agent", default="", help="Only lines about this agent.")
 @click.option("--connector", default="", help="Only lines about this connector.")
@@ -74,7 +74,7 @@ class LineFilter(msgspec.Struct, frozen=True):
     type=click.Choice(["", *LEVELS]),
     default="",
     metavar="LEVEL",
-    help="The least important: debug, info, warning or error.",
+    help="Only this level and above: debug, info, warning or error.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One object a line.")
 def command(

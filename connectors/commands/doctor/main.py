@@ -245,7 +245,7 @@ FAILED = 1
     type=click.FloatRange(min=0, min_open=True, max=600),
     default=TIMEOUT,
     show_default=True,
-    help="Seconds for each of those who are asked, all at the same time.",
+    help="Seconds that each server has to answer; all are asked at the same time.",
 )
 def command(
     config: Path | None, *, as_json: bool, is_whole: bool, offline: bool, timeout: float
