@@ -236,7 +236,7 @@ def read_archive(archive: Path, advance: Advance, into: Path | None = None) -> M
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise ArchiveError(f"{archive} is damaged: {error}") from error
-    except (ArchiveError, msgspec.MsgspecError) as error:
+    except (ArchiveError, ValueError) as error:  # msgspec's are ValueErrors, too
         raise ArchiveError(f"{archive} is damaged: {error}") from error
     if manifest is None:
         raise ArchiveError(f"{archive} has no manifest: it is cut off, or not ours")
@@ -259,7 +259,7 @@ def read_members(
     for info in tar:
         body = tar.extractfile(info) if is_harmless(info) else None
         if manifest is not None or body is None:
-            raise ArchiveError(f"{info.name} has no place in it")
+            raise ArchiveError(f"{info.name} does not belong in it")
         if info.name == MANIFEST:
             manifest = msgspec.json.decode(body.read(), type=Manifest)
         else:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.files.archive import (
+    MANIFEST,
     ArchiveError,
     ArchivePart,
     Manifest,
@@ -84,9 +85,20 @@ def test_nothing_is_written_elsewhere(name: str, tmp_path: Path) -> None:
         info = tarfile.TarInfo(name)
         info.size = 3
         tar.addfile(info, io.BytesIO(b"out"))
-    with pytest.raises(ArchiveError, match="has no place in it"):
+    with pytest.raises(ArchiveError, match="does not belong in it"):
         read_archive(archive, nothing, tmp_path / "deep" / "into")
     assert [each.name for each in tmp_path.iterdir()] == ["evil.tar.gz"]
+
+
+def test_a_manifest_that_is_no_text_is_damage(tmp_path: Path) -> None:
+    archive = tmp_path / "torn.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        info = tarfile.TarInfo(MANIFEST)
+        body = b'{"release": "\xff"}'
+        info.size = len(body)
+        tar.addfile(info, io.BytesIO(body))
+    with pytest.raises(ArchiveError, match="is damaged"):
+        read_archive(archive, nothing)
 
 
 def test_links_are_left_out_and_told(tmp_path: Path) -> None:
