@@ -30,7 +30,7 @@ def most_of_one(most: int) -> int:
 
 
 Owner = tuple[str, ...]
-"""Whose a place is, the widest name first: a connector, an API key, a person. An empty
+"""Who owns a place, the widest name first: a connector, an API key, a person. An empty
 name is nobody in particular."""
 
 

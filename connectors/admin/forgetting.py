@@ -60,7 +60,7 @@ class PersonTraces:
         """Connectors and chats in which only they write."""
 
     def learn(self, row: AnyRow) -> None:
-        """Learn from one row whose the others are."""
+        """Learn from one row which other rows are the person's."""
         body = as_json(row.body)
         if row.table == "inbox" and self._is_mine(body):
             self._messages.add(row.id)

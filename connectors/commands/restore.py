@@ -64,7 +64,7 @@ def restore_whole(choice: DatabaseChoice, archive: Path, *, yes: bool) -> int:
     if settings is None:
         raise click.UsageError(
             "an archive of `backup --all` needs the settings, which say where all of it"
-            f" belongs: give --config. Those of then: tar -xf {archive} settings"
+            f" belongs: give --config. The archive has its own: tar -xf {archive} settings"
         )
 
     choice.refuse_server("restore of an archive")
@@ -84,5 +84,5 @@ def restore_whole(choice: DatabaseChoice, archive: Path, *, yes: bool) -> int:
     for place, kept in done:
         say(f"{place} is put back" + (f"; what was there is {kept}" if kept else ""))
     say(in_words(count_rows(database_of_store(choice.store))))
-    say("Settings were left alone: the archive has those of then in settings/")
+    say("Your settings were left alone; the archive's are in it under settings/")
     return 0

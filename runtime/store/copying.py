@@ -125,7 +125,9 @@ def compare(table: Table, source: RowReader, target: RowReader) -> int:
                 f"row {count} of {table.name} did not arrive as it was; nothing is kept"
             )
     if table.is_numbered and source.last_number(table) != target.last_number(table):
-        raise CorruptError(f"{table.name} would number on otherwise; nothing is kept")
+        raise CorruptError(
+            f"{table.name} would continue with other numbers; nothing is kept"
+        )
     return count
 
 

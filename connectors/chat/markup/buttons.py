@@ -1,4 +1,4 @@
-"""Buttons that stand for commands, as those that answer a question for leave; pure.
+"""Buttons that stand for commands, as those that answer an approval question; pure.
 
 A button says `approve:3F` when it is pressed, and whoever presses it has written
 `/approve 3F`: what stands before the colon says whose button it is.

@@ -43,7 +43,7 @@ GONE = (
 
 
 class TerminalRefusedError(KernelError):
-    """The company lets this terminal not in; the text says why, and what to do."""
+    """The company refuses this terminal; the text says why, and what to do."""
 
 
 class Face(Protocol):

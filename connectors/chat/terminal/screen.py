@@ -99,7 +99,7 @@ FILLING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 TICK = 0.25
-"""Seconds between two pictures of the sign of work."""
+"""Seconds between two frames of the progress sign."""
 
 REDRAW = 0.05
 """Least seconds between two drawings: more cost a processor and no eye sees them."""
@@ -161,7 +161,7 @@ class Painter:
         return self.draw(Text(f"* {lines}"))
 
     def question(self, text: str) -> str:
-        """Draw a question for leave."""
+        """Draw an approval question."""
         body = Group(Text(make_safe(text)), Text(HINT, style="bold"))
         return self.draw(Panel(body, border_style="magenta", title="your leave"))
 
@@ -331,7 +331,7 @@ class ScreenChat:
         self._typing: OrderedDict[str, None] = OrderedDict()
         self._drafts: dict[tuple[str, str], DraftView] = {}
         self._questions: OrderedDict[str, str] = OrderedDict()
-        """Ids of questions for leave that wait, with the message they belong to."""
+        """Ids of open approval questions, with the message they belong to."""
 
     # --- on the kernel's side -----------------------------------------------------
 
@@ -570,7 +570,7 @@ class ScreenChat:
             self._submit(self._decided(text))
 
     def _decided(self, text: str) -> str:
-        """Read a letter as the answer to a question for leave that waits."""
+        """Read a letter as the answer to an open approval question."""
         wanted = DECISIONS.get(text.casefold())
         if wanted is None or not self._questions:
             return text

@@ -361,7 +361,7 @@ class TerminalTransport:
         return TerminalTaken(say.id, inbound.id)
 
     async def _said_before(self, say: TerminalSay, inbound: Inbound) -> TerminalTaken:
-        """Go on with a message that a connection was lost behind."""
+        """Take up a message whose connection was lost after it was sent."""
         found = await self._ingress.earlier(self._name, inbound.platform_id)
         if found is None:
             why = "you may not write here"
@@ -399,7 +399,7 @@ class TerminalTransport:
         return self._parts.shown(agent) if agent else ""
 
     def _count_answer(self, delivery: Delivery) -> None:
-        """See whether all that a message is owed was said."""
+        """Check whether every answer to a message was shown."""
         noted = self._noted.get(delivery.correlation_id)
         if noted is None or delivery.id in noted.counted:
             return
