@@ -64,7 +64,7 @@ def restore_whole(choice: DatabaseChoice, archive: Path, *, yes: bool) -> int:
     if settings is None:
         raise click.UsageError(
             "an archive of `backup --all` needs the settings, which say where all of it"
-            f" belongs: give --config. The archive has its own: tar -xf {archive} settings"
+            f" belongs: give --config. Its own are in it: tar -xf {archive} settings"
         )
 
     choice.refuse_server("restore of an archive")
