@@ -59,6 +59,12 @@ class PersonTraces:
         self._chats: set[tuple[str, str]] = set()
         """Connectors and chats in which only they write."""
 
+        self._posts: set[tuple[str, str]] = set()
+        """Connectors, and the ids of their messages in histories."""
+
+        self._replies: dict[tuple[str, str], tuple[str, str]] = {}
+        """What agents said in histories, and which message each answers."""
+
     def learn(self, row: AnyRow) -> None:
         """Learn from one row which other rows are the person's."""
         body = as_json(row.body)
@@ -69,6 +75,16 @@ class PersonTraces:
                 self._chats.add(chat_of(body))
         elif row.table == "journal":
             self._learn_event(row, body)
+        elif row.table == "entry" and "author" in body:
+            self._learn_post(row.id.partition("/")[0], body)
+
+    def _learn_post(self, connector: str, body: Json) -> None:
+        """Learn from a message in the history of a page, or of a channel."""
+        place = (connector, str(body.get("id")))
+        if f"{connector}/{body['author']}" in self.accounts:
+            self._posts.add(place)
+        elif body.get("is_agent") or body.get("delivery"):
+            self._replies[place] = (connector, str(body.get("reply_to")))
 
     def _learn_event(self, row: AnyRow, body: Json) -> None:
         connector, chat, sender = place_of(row.id)
@@ -122,6 +138,8 @@ class PersonTraces:
         connector = str(body.get("channel", body.get("connector", "")))
         if self._has_account(connector, body):
             return written(blank(body))
+        if body.get("conversation") in self._shared and body.get("summary"):
+            return written({**body, "summary": ERASED})
         who = body.get("who")  # of a call in the ledger, whose cost stays
         if is_json(who) and who.get("user") in self.accounts:
             return written({**body, "who": {**who, "user": ""}})
@@ -133,9 +151,27 @@ class PersonTraces:
         is_theirs = self._is_mine(body) or str(body.get("person")) in self.accounts
         if row.id in self.accounts or is_alias or is_theirs or scope in self._scopes:
             return None
+        if self._is_history(row, body):
+            return None
         if row.kind == "chat-people" and self.accounts.intersection(body):
             return written({k: v for k, v in body.items() if k not in self.accounts})
         return row.body
+
+    def _is_history(self, row: AnyRow, body: Json) -> bool:
+        """Whether a connector keeps it for showing: their words, or an answer to them.
+
+        Of a chat in which only they write that is all of it.
+        """
+        connector, _, name = row.id.partition("/")
+        if f"{connector}/{body.get('user')}" in self.accounts:
+            return True
+        owner, _, chat = row.owner.partition("/")
+        chats = {(owner, chat), (connector, name), (connector, str(body.get("chat")))}
+        # The row that says where a message stands has the message's id as its own.
+        posts = {(connector, name), (connector, str(body.get("id")))}
+        posts |= {self._replies[each] for each in posts if each in self._replies}
+        is_answer = str(body.get("correlation_id")) in self._causes
+        return is_answer or bool(chats & self._chats or posts & self._posts)
 
     def _is_fact(self, row: AnyRow, body: Json) -> bool:
         source = as_json(str(body.get("provenance", "")).encode())

@@ -113,3 +113,71 @@ def test_what_is_not_a_persons_alone_stays_without_them() -> None:
     )
     assert known.left_of(room) == b'{"chat/eve":{}}'
     assert known.names(room)
+
+
+def test_what_connectors_keep_of_their_chats_goes_too() -> None:
+    accept = b'{"correlation_id":"m1","sender_id":"sam",%s}' % ADDRESSED[1:-1]
+    rows = [
+        AnyRow("inbox", "chat", "m1", "", "", accept),
+        AnyRow("entry", "socket_client", "chat/dm", "chat", "", b'{"chat":"dm"}'),
+        AnyRow("entry", "socket_said", "chat/dm/1", "chat/dm", "", b'{"text":"x"}'),
+        AnyRow("entry", "socket_place", "chat/d", "", "", b'{"chat":"dm"}'),
+        AnyRow("entry", "any", "any", "", "", b'{"correlation_id":"m1"}'),
+    ]
+    others = [
+        AnyRow("entry", "socket_said", "chat/dm2/1", "chat/dm2", "", b'{"text":"x"}'),
+        AnyRow("entry", "socket_place", "other/d", "", "", b'{"chat":"dm"}'),
+    ]
+    known = PersonTraces(("chat/sam",))
+    for row in (*rows, *others):
+        known.learn(row)
+    assert [known.left_of(row) for row in rows] == [None] * len(rows)
+    assert [known.left_of(row) for row in others] == [row.body for row in others]
+
+
+def test_the_copy_of_a_groups_summary_goes_with_the_summary() -> None:
+    rows = [
+        event(GROUP, exchange(1, "sam", [])),
+        AnyRow(
+            "record",
+            "compaction",
+            "c",
+            "",
+            "",
+            msgspec.json.encode({"conversation": GROUP, "summary": "sam said"}),
+        ),
+    ]
+    known = PersonTraces(("chat/sam",))
+    for row in rows:
+        known.learn(row)
+    assert b"sam" not in (known.left_of(rows[1]) or b"")
+
+
+def test_in_a_room_their_messages_and_the_answers_to_them_go() -> None:
+    def row(name: str, body: bytes) -> AnyRow:
+        return AnyRow("entry", "page_message", name, "chat/room", "", body)
+
+    theirs = [
+        row("chat/room/9/p1", b'{"id":"p1","author":"sam","text":"x"}'),
+        row("chat/p1", b"chat/room/9/p1"),
+        row(
+            "chat/room/8/a1",
+            b'{"id":"a1","author":"a","is_agent":true,"reply_to":"p1"}',
+        ),
+        row("chat/a1", b"chat/room/8/a1"),
+        row("chat/job", b'{"id":"job","user":"sam","prompt":"x"}'),
+    ]
+    others = [
+        row("chat/room/7/p2", b'{"id":"p2","author":"eve","reply_to":"p1"}'),
+        row("chat/p2", b"chat/room/7/p2"),
+        row(
+            "chat/room/6/a2",
+            b'{"id":"a2","author":"a","is_agent":true,"reply_to":"p2"}',
+        ),
+        row("chat/a2", b"chat/room/6/a2"),
+    ]
+    known = PersonTraces(("chat/sam",))
+    for each in (*theirs, *others):
+        known.learn(each)
+    assert [known.left_of(each) for each in theirs] == [None] * len(theirs)
+    assert [known.left_of(each) for each in others] == [each.body for each in others]
