@@ -78,13 +78,13 @@ class FoundFile(msgspec.Struct, frozen=True):
 
 
 def files_in(parts: Iterable[ArchivePart]) -> list[FoundFile]:
-    """List all files of some parts; a part that is not there has none."""
+    """List all files of some parts; a part that is not there has none.
+
+    Links, and folders that cannot be read, are among them, so that they are told.
+    """
     found: list[FoundFile] = []
     for part in parts:
-        paths = [part.path]
-        if part.path.is_dir():
-            paths = [Path(at, x) for at, _, names in os.walk(part.path) for x in names]
-        for path in sorted(paths):
+        for path in sorted(paths_of(part.path)):
             below = path.relative_to(part.path).as_posix()
             name = part.name if below == "." else f"{part.name}/{below}"
             try:
@@ -93,6 +93,18 @@ def files_in(parts: Iterable[ArchivePart]) -> list[FoundFile]:
                 continue
             found.append(FoundFile(name, path, size))
     return found
+
+
+def paths_of(part: Path) -> set[Path]:
+    """Give all files below a folder, and all that hides some; of a file, itself."""
+    if not part.is_dir():
+        return {part}
+    closed: list[OSError] = []
+    found: set[Path] = set()
+    for at, folders, names in os.walk(part, onerror=closed.append):
+        found |= {Path(at, each) for each in names}
+        found |= {Path(at, x) for x in folders if Path(at, x).is_symlink()}
+    return found | {Path(each.filename) for each in closed}
 
 
 def write_archive(
@@ -117,7 +129,8 @@ def write_archive(
         opened = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
         with os.fdopen(opened, "wb") as file:
             with tarfile.open(fileobj=file, mode="w:gz", compresslevel=6) as tar:
-                made = Packing(tar, about, advance).pack(parts)
+                packing = Packing(tar, about, advance, target.parent)
+                made = packing.pack(parts)
             file.flush()
             os.fsync(file.fileno())
         read_archive(half, advance)
@@ -128,10 +141,20 @@ def write_archive(
 
 
 class Packing:
-    """Writes the members of one archive."""
+    """Writes the members of one archive.
 
-    def __init__(self, tar: tarfile.TarFile, about: Manifest, advance: Advance) -> None:
+    Args:
+        tar: the archive.
+        about: its manifest, without files.
+        advance: told how many bytes are done.
+        beside: a folder with room for a copy of each file.
+    """
+
+    def __init__(
+        self, tar: tarfile.TarFile, about: Manifest, advance: Advance, beside: Path
+    ) -> None:
         self._tar = tar
+        self._beside = beside
         self._about = about
         self._advance = advance
         self._files: dict[str, ArchivedFile] = {}
@@ -152,16 +175,15 @@ class Packing:
         return made
 
     def _add(self, found: FoundFile) -> None:
+        try:
+            file = opened(found.path)
+        except OSError:  # gone, a link, a socket, not permitted
+            self._left_out.append(found.name)
+            return
         # Why copied first: a file that grows or shrinks meanwhile would spoil the rest.
-        with tempfile.SpooledTemporaryFile(IN_MEMORY) as copy:
-            try:
-                how = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-                with os.fdopen(os.open(found.path, how), "rb") as file:
-                    seen = regular(file)
-                    size, digest = copied(file, copy, self._advance)
-            except OSError:  # gone, a link, a socket, not permitted
-                self._left_out.append(found.name)
-                return
+        with file, tempfile.SpooledTemporaryFile(IN_MEMORY, dir=self._beside) as copy:
+            seen = os.fstat(file.fileno())
+            size, digest = copied(file, copy, self._advance)
             copy.seek(0)
             info = member(found.name, size, seen)
             self._tar.addfile(info, copy)
@@ -182,16 +204,18 @@ def member(
     return info
 
 
-def regular(file: IO[bytes]) -> os.stat_result:
-    """Look at an open file.
+def opened(path: Path) -> IO[bytes]:
+    """Open a file for reading.
 
     Raises:
-        OSError: it is none that is read to an end: a pipe, a device.
+        OSError: it cannot be, or is none that is read to an end: a link, a pipe.
     """
-    seen = os.fstat(file.fileno())
-    if not stat.S_ISREG(seen.st_mode):
+    how = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    number = os.open(path, how)
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
         raise OSError("no plain file")
-    return seen
+    return os.fdopen(number, "rb")
 
 
 def copied(source: IO[bytes], target: IO[bytes], advance: Advance) -> tuple[int, str]:
@@ -282,7 +306,7 @@ def unpacked(
     target: IO[bytes] | None = None
     try:
         if place is not None:
-            place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(place.parent)
             how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             target = os.fdopen(os.open(place, how, mode & 0o700), "wb")
         while piece := body.read(PIECE):
@@ -295,3 +319,10 @@ def unpacked(
         if target is not None:
             target.close()
     return ArchivedFile(size, digest.hexdigest())
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder, and those above it, for its owner alone."""
+    if not folder.is_dir():
+        make_private(folder.parent)
+        folder.mkdir(mode=0o700)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import resource
 import tarfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -107,3 +109,43 @@ def test_links_are_left_out_and_told(tmp_path: Path) -> None:
     parts = [ArchivePart("home", tmp_path / "home"), ArchivePart("no", tmp_path / "no")]
     found = write_archive(tmp_path / "a", parts, ABOUT, nothing)
     assert (found.left_out, found.files) == (("home/link",), {})
+
+
+def test_linked_and_closed_folders_are_told_too(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / "inside").mkdir(parents=True)
+    (home / "linked").symlink_to(tmp_path)
+    (home / "inside" / "loop").symlink_to("loop")
+    found = write_archive(tmp_path / "a", [ArchivePart("home", home)], ABOUT, nothing)
+    assert found.left_out == ("home/inside/loop", "home/linked")
+
+
+def test_a_full_disk_leaves_nothing_out_but_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "home").write_bytes(b"0" * 1_000_000)
+    monkeypatch.setattr("connectors.files.archive.IN_MEMORY", 10)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            write_archive(
+                tmp_path / "a",
+                [ArchivePart("home", tmp_path / "home")],
+                ABOUT,
+                nothing,
+            )
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert [each.name for each in tmp_path.iterdir()] == ["home"]
+
+
+def test_what_is_put_back_is_its_owners_alone(tmp_path: Path) -> None:
+    archive, into = made(tmp_path, {("a", "b"): b"x"}), tmp_path / "into"
+    into.mkdir(mode=0o700)
+    before = os.umask(0o022)
+    try:
+        read_archive(archive, nothing, into)
+    finally:
+        os.umask(before)
+    assert (into / "home").stat().st_mode & 0o077 == 0
