@@ -73,7 +73,7 @@ def command(
     else:
         back_up_database(choice, place, force=force, as_json=as_json)
     if folder is not None and keep is not None:
-        for old in superseded(folder, end, keep):
+        for old in superseded(folder, end, keep, place):
             old.unlink(missing_ok=True)
             click.echo(f"{old}: removed", err=True)
 

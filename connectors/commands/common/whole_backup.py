@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -13,6 +15,7 @@ from connectors.commands.common.output import progress
 from connectors.config.app import AppConfig
 from connectors.files import receipt_key
 from connectors.files.archive import (
+    ArchiveError,
     ArchivePart,
     Manifest,
     files_in,
@@ -27,6 +30,7 @@ from runtime.config.loader import Settings
 DATABASE, KEY = "database", "receipts.key"
 STAMP = "%Y%m%dT%H%M%SZ"
 PREFIX, WHOLE_END, DATABASE_END = "callboard-", ".tar.gz", ".db"
+NAMED = re.compile(r"callboard-\d{8}T\d{6}Z", re.ASCII)
 
 
 def parts_of(settings: Settings[AppConfig], copy: Path) -> list[ArchivePart]:
@@ -71,10 +75,17 @@ def write_whole(
     """Write the archive of a company, which may be running.
 
     Raises:
-        ArchiveError: what was written is not what was read.
+        ArchiveError: what was written is not what was read, or the archive would lie
+            in what it holds.
         OSError: the disk does not take it.
         StoreError: the database cannot be copied.
     """
+    for part in folders_of(settings.value):
+        if target.resolve().is_relative_to(part.path.resolve()):
+            raise ArchiveError(
+                f"{target} lies in {part.path}, which it is a copy of: each copy would"
+                " hold all earlier ones; name a folder elsewhere"
+            )
     about = Manifest(
         release=__version__, made_at=SystemClock().wall(), parts={}, files={}
     )
@@ -124,10 +135,12 @@ def put_back(
         kept = store.restore(into / DATABASE)
         done = [(database, kept)]
         places = [ArchivePart(KEY, receipt_key.path_of(database)), *folders_of(app)]
+        # Agents may share a persona: it is in the archive for each, and put back once.
+        once = {part.path: into / part.name for part in reversed(places)}
         done += [
-            (part.path, exchanged(into / part.name, part.path))
-            for part in places
-            if (into / part.name).exists()
+            (place, exchanged(new, place))
+            for place, new in reversed(once.items())
+            if new.exists()
         ]
     return done
 
@@ -136,12 +149,21 @@ def exchanged(new: Path, place: Path) -> Path | None:
     """Put a file or folder in a place; gives where what was there is kept."""
     kept: Path | None = None
     if place.exists():
-        stamp = datetime.now(UTC).strftime(STAMP)
-        kept = place.with_name(f"{place.name}.before-{stamp}")
+        kept = free_beside(place)
         place.rename(kept)
     place.parent.mkdir(parents=True, exist_ok=True)
     shutil.move(new, place)
     return kept
+
+
+def free_beside(place: Path) -> Path:
+    """Name what was in a place by the present moment, so that nothing is replaced."""
+    first = f"{place.name}.before-{datetime.now(UTC).strftime(STAMP)}"
+    found, number = place.with_name(first), 1
+    while os.path.lexists(found):
+        number += 1
+        found = place.with_name(f"{first}-{number}")
+    return found
 
 
 def named_by_time(folder: Path, end: str) -> Path:
@@ -150,7 +172,21 @@ def named_by_time(folder: Path, end: str) -> Path:
     return folder / f"{PREFIX}{moment:{STAMP}}{end}"
 
 
-def superseded(folder: Path, end: str, keep: int) -> Iterator[Path]:
-    """Give the backups in a folder but for the newest; others' files never."""
-    known = sorted(folder.glob(f"{PREFIX}[0-9]*T[0-9]*Z{end}"))
-    yield from known[: max(0, len(known) - keep)]
+def superseded(folder: Path, end: str, keep: int, newest: Path) -> Iterator[Path]:
+    """Give the backups in a folder but for the newest; others' files never.
+
+    Args:
+        folder: where they are.
+        end: of their names.
+        keep: how many stay.
+        newest: the one just made, whatever the clock said when others were named.
+    """
+    known = [
+        each
+        for each in sorted(folder.iterdir())
+        if NAMED.fullmatch(each.name.removesuffix(end))
+        and each.name.endswith(end)
+        and each.is_file()
+        and each.name != newest.name
+    ]
+    yield from known[: max(0, len(known) + 1 - keep)]

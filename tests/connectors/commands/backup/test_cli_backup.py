@@ -235,3 +235,45 @@ def test_only_the_newest_copies_are_kept(company: Path, capsys: Output) -> None:
     assert left[-1] == "callboard-mine.tar.gz"
     assert len(left) == 3
     assert capsys.readouterr().err.count(": removed\n") == 3
+
+
+def test_the_copy_just_made_is_kept_whatever_the_clock_said_before(
+    company: Path,
+) -> None:
+    folder = company.parent / "backups"
+    folder.mkdir()
+    for name in ("callboard-29990101T000000Z.db", "callboard-1 Times Zebra 2Z.db"):
+        (folder / name).touch()
+    (folder / "callboard-20200101T000000Z.db").mkdir()
+    given = ("--keep", "1", str(folder), "--config", str(company))
+    assert run(["backup", *given]) == 0
+    left = [each for each in folder.glob("callboard-2*.db") if each.stat().st_size]
+    assert len([each for each in left if each.is_file()]) == 1
+    assert (folder / "callboard-1 Times Zebra 2Z.db").exists()
+    assert (folder / "callboard-20200101T000000Z.db").is_dir()
+
+
+def test_agents_may_share_a_persona_and_be_put_back_twice(
+    company: Path, capsys: Output
+) -> None:
+    here, config = company.parent, ("--config", str(company))
+    more = f'[agents.ben]\nmodel = "m"\npersona = "{here}/anna"\n'
+    company.write_text(company.read_text() + more)
+    archive, persona = here / "all.tar.gz", here / "anna" / "AGENTS.md"
+    assert run(["backup", "--all", str(archive), *config]) == 0
+    persona.write_text("1")
+    assert run(["restore", str(archive), "--yes", *config]) == 0
+    persona.write_text("2")
+    assert run(["restore", str(archive), "--yes", *config]) == 0, capsys.readouterr()
+    assert persona.read_text() == "You are Anna."
+    kept = [each / "AGENTS.md" for each in here.glob("anna.before-*")]
+    assert {each.read_text() for each in kept} == {"1", "2"}
+
+
+def test_no_archive_is_written_into_what_it_holds(
+    company: Path, capsys: Output
+) -> None:
+    archive, config = company.parent / "work" / "a.tar.gz", ("--config", str(company))
+    assert run(["backup", "--all", str(archive), *config]) == 1
+    assert "each copy would hold all earlier ones" in capsys.readouterr().err
+    assert not archive.exists()
