@@ -142,6 +142,11 @@ class PostgresqlServer:
                 "the address of the PostgreSQL database cannot be read; it looks like"
                 " postgresql://user:password@host:5432/database"
             )
+        if "://" in dsn and holds_password(parts):
+            raise StoreRefusedError(
+                "the address of the PostgreSQL database cannot be read: in a user or"
+                " password write %40 for @, %2F for /, %3A for :, %25 for %"
+            )
         self.name = name_of(parts)
         """How texts for people name it: without user and password."""
 
@@ -257,6 +262,16 @@ class PostgresqlServer:
             f"{self.name} refused a statement of Callboard's ({code} {said}); {SAFE}."
             " If nobody changed the tables by hand, report it"
         )
+
+
+def holds_password(given: dict[str, Any]) -> bool:
+    """Whether a part of a URL that is shown may be what is left of a password.
+
+    libpq takes what stands behind a `/` or `@` in it for the host, port or database.
+    """
+    named = f"{given.get('host', '')}{given.get('dbname', '')}"
+    ports = str(given.get("port", "")).replace(",", "")
+    return "@" in named or bool(ports and not ports.isdecimal())
 
 
 def name_of(given: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ from runtime.errors import (
     CorruptError,
     KernelError,
     MisuseError,
+    StoreRefusedError,
     StoreUnavailableError,
 )
 from runtime.postgresql.server import PostgresqlServer, is_away, stored
@@ -63,3 +64,23 @@ def test_each_error_names_its_cause_and_cure(
 def test_what_follows_from_an_error_in_a_pipeline_is_no_lost_connection() -> None:
     assert is_away(psycopg.OperationalError("server closed the connection"))
     assert not is_away(errors.PipelineAborted("x"))
+
+
+@pytest.mark.parametrize("password", ["top@secret", "top/secret", "12/secret", "@"])
+def test_a_password_that_is_not_escaped_is_no_hosts_name(password: str) -> None:
+    with pytest.raises(StoreRefusedError, match="%40") as caught:
+        PostgresqlServer(f"postgresql://sam:{password}@db.example/company")
+    assert "secret" not in str(caught.value)
+    assert "top" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        "postgresql://sam:%40%2F@db.example:5432/company",
+        "postgresql://sam:x@one.example:5432,two.example:5433/company",
+        "host=db.example dbname=a@b password=x@y",
+    ],
+)
+def test_addresses_as_they_should_be_are_taken(dsn: str) -> None:
+    assert "example" in PostgresqlServer(dsn).name
