@@ -1,6 +1,7 @@
 """The file of a log, which never grows beyond a bound, and how it is read again.
 
-When it is full it becomes `<file>.1`, in place of the one before. Other programs that
+When it is full it becomes `<file>.1`, in place of the one before; where its folder does
+not allow that, it grows on, for a line that is lost is worse. Other programs that
 rotate it must copy and truncate it (logrotate's `copytruncate`), or end the process.
 """
 
@@ -44,9 +45,7 @@ class LogFile:
         body = text.encode("utf-8", "backslashreplace")
         size = self._file.tell()
         if size and size + len(body) > self._most:
-            self._file.close()
-            self._path.replace(older(self._path))
-            self._file = self._open()
+            self._make_way()
         while body:  # a disk that becomes full takes a part
             body = body[self._file.write(body) or 0 :]
         return len(text)
@@ -57,6 +56,15 @@ class LogFile:
     def close(self) -> None:
         """Close it."""
         self._file.close()
+
+    def _make_way(self) -> None:
+        """Begin a new file; where the folder does not let us, the old one goes on."""
+        with suppress(OSError):
+            with suppress(FileNotFoundError):
+                self._path.replace(older(self._path))
+            new = self._open()
+            self._file.close()
+            self._file = new
 
     def _open(self) -> BinaryIO:
         how = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC

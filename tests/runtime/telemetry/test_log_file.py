@@ -93,3 +93,16 @@ def test_the_journal_is_told_what_matters(
     assert (one[:3], two[:3]) == ("<6>", "<4>")
     assert three.endswith("ERROR callboard.test three")
     assert not is_journal("")
+
+
+def test_a_file_that_cannot_make_way_is_written_on(tmp_path: Path) -> None:
+    path = tmp_path / "callboard.log"
+    (older(path) / "in the way").mkdir(parents=True)
+    with log_file(path, 30) as file:
+        for number in range(6):
+            file.write(f"line {number:04}\n")
+        (older(path) / "in the way").rmdir()
+        older(path).rmdir()
+        file.write("the last\n")
+    assert [*read_lines(path)] == [*(f"line {n:04}" for n in range(6)), "the last"]
+    assert path.stat().st_size < 30
