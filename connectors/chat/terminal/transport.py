@@ -13,6 +13,7 @@ import contextlib
 import os
 import re
 import socket
+import stat
 import struct
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
@@ -79,6 +80,10 @@ OTHER_RELEASE = (
     "the company that runs is Callboard {theirs}, and this is {ours}: stop `callboard"
     " serve` and start it again"
 )
+NOT_YOURS = (
+    "the company that runs is another user's: sudo -u '#{}' callboard chat, with the"
+    " same settings"
+)
 FULL = "{most} terminals are connected already; leave one of them"
 
 MOST_SEATS = 64
@@ -90,6 +95,9 @@ MOST_KEPT = 1_000
 MOST_NOTED = 4_096
 MOST_DRAFTS = 256
 """Pieces of answers that may wait for a slow terminal; the whole comes anyway."""
+
+HELLO_WITHIN = 5.0
+"""Seconds for the first frame of a terminal that is not let in."""
 
 PAGE = 100
 ROSTER_EVERY = 3.0
@@ -279,6 +287,10 @@ class TerminalTransport:
         owner = owner_of(stream.socket)
         if owner not in {None, os.getuid()}:
             LOG.warning("terminal refused: it is another user's", user=owner)
+            gone = (trio.BrokenResourceError, FrameTooLongError)
+            with trio.move_on_after(HELLO_WITHIN), contextlib.suppress(*gone):
+                await FrameReader(stream).line()  # or its sending would fail
+                await send(stream, TerminalRefused(NOT_YOURS.format(os.getuid())))
             await stream.aclose()
             return
         await self.serve(stream)
@@ -430,11 +442,15 @@ class TerminalTransport:
             )
             yield None
             return
+        own = mark_of(path)
         try:
             yield trio.SocketListener(trio.socket.from_stdlib_socket(door))
         finally:
             door.close()
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                # It may be the next company's by now, which took the database over.
+                if mark_of(path) == own:
+                    path.unlink()
 
 
 class TerminalSeat:
@@ -545,8 +561,11 @@ def listen_at(path: Path) -> socket.socket:
     second does not start.
 
     Raises:
-        OSError: the file system has no sockets, or the path is too long.
+        OSError: the file system has no sockets, the path is too long, or something
+            else is there.
     """
+    if os.path.lexists(path) and not stat.S_ISSOCK(path.lstat().st_mode):
+        raise FileExistsError(f"there is a file that is no socket: {path}")
     door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         path.unlink(missing_ok=True)
@@ -561,6 +580,12 @@ def listen_at(path: Path) -> socket.socket:
         door.close()
         raise
     return door
+
+
+def mark_of(path: Path) -> tuple[int, int, int]:
+    """Give what tells a file from any other that has its name later."""
+    seen = path.lstat()
+    return seen.st_dev, seen.st_ino, seen.st_ctime_ns
 
 
 async def dial(path: Path) -> trio.abc.Stream:

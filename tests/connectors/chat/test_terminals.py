@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -295,3 +296,39 @@ async def test_the_socket_is_for_its_owner_alone_and_goes_with_the_company(
             assert b'"welcome"' in line
         nursery.cancel_scope.cancel()
     assert not [*folder.iterdir()]
+
+
+async def test_another_users_terminal_learns_that_it_is_not_let_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bed = TerminalBed(database=tmp_path / "callboard.db")
+    monkeypatch.setattr(os, "getuid", lambda: -1)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(bed.listen)
+        async with await dial(socket_beside(tmp_path / "callboard.db")) as stream:
+            await frames.send(stream, HELLO)
+            line = await FrameReader(stream).line()
+            assert line is not None
+            assert b"sudo -u" in line
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_company_that_ends_leaves_the_socket_of_the_next_one(
+    tmp_path: Path,
+) -> None:
+    bed = TerminalBed(database=tmp_path / "callboard.db")
+    path = socket_beside(tmp_path / "callboard.db")
+    async with trio.open_nursery() as nursery:
+        await nursery.start(bed.listen)
+        with listen_at(path):  # it has taken the database over
+            nursery.cancel_scope.cancel()
+            await trio.testing.wait_all_tasks_blocked()
+    assert path.is_socket()
+
+
+def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "callboard.db.socket"
+    path.write_text("mine")
+    with pytest.raises(OSError, match="no socket"):
+        listen_at(path)
+    assert path.read_text() == "mine"
