@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
+import trio
 
 from actors import names
 from actors.journal import records
@@ -367,9 +368,15 @@ async def stop(asked: ViewRequest) -> str:
     """
     inside = asked.inside
     services, target = inside.services, asked.form.get("id", "")
-    try:
+
+    def read() -> Inbound | None:
         with inside.database.inspect() as rows:
-            inbound = read_inbound(rows.message(target))
+            return read_inbound(rows.message(target))
+
+    try:
+        inbound = await trio.to_thread.run_sync(
+            read, abandon_on_cancel=True, limiter=inside.threads
+        )
     except KernelError as error:
         raise Refusal(services.redact(str(error))) from error
     if inbound is None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import trio
+
 from actors import names
 from actors.messages.inbound import Address
 from actors.people import pairing_rows
@@ -11,13 +13,19 @@ from actors.people.guests import ReadGuests
 from actors.people.identity import Person
 from actors.people.pairing_rules import PairingRequest
 from actors.people.rows import as_entry
+from runtime.sqlite.database import SqliteDatabase
 from runtime.store.facts import SaveFact
 from runtime.store.rows import Commit
 from tests.connectors.web.page.test_acting import SLOW, database, deeds
 from tests.support.panel_bed import CHAT, PanelBed, form_of, open_panels, told
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from pathlib import Path
+
+    import pytest
+
+    from runtime.store.database import Inspection
 
 CODE = "K7QM2XBP"
 SAM = "cli/sam"
@@ -106,9 +114,18 @@ async def test_a_form_that_says_nothing_of_whom_forgets_nothing(tmp_path: Path) 
 
 
 async def test_an_answer_that_is_being_made_is_stopped_where_it_is_seen(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    inspect, is_blocked = SqliteDatabase.inspect, list[bool]()
+
+    def watched(
+        at: SqliteDatabase, *, live: bool = False
+    ) -> AbstractContextManager[Inspection]:
+        is_blocked.append(trio.lowlevel.in_trio_run())
+        return inspect(at, live=live)
+
     async with open_panels(tmp_path) as bed:
+        monkeypatch.setattr(SqliteDatabase, "inspect", watched)
         await bed.say(SLOW)
         shown = await bed.wait_shown("/actors", 'action="/queue/stop"')
         form = form_of(shown, "/queue/stop")
@@ -120,4 +137,5 @@ async def test_an_answer_that_is_being_made_is_stopped_where_it_is_seen(
         turns = f"{names.turns('anna')}/"
         assert not [x for x in bed.app.system.actors() if x.name.startswith(turns)]
         assert "word19" in await bed.show(CHAT)  # what was asked
+        assert set(is_blocked) == {False}  # the loop never waits for the database
     assert deeds(database(tmp_path)) == [(f"stop {form['id']}", "operator", "stopped")]
