@@ -16,7 +16,7 @@ from typing import cast
 
 import click
 import tomlkit
-from tomlkit.exceptions import ParseError
+from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import Array
 
 from connectors.chat.terminal.transport import short_name, socket_beside
@@ -58,7 +58,7 @@ class EditedSettings:
         self._before = self.path.read_bytes()
         try:
             self.document = cast("TomlTable", tomlkit.parse(self._before))
-        except (ParseError, UnicodeDecodeError) as error:
+        except (TOMLKitError, UnicodeDecodeError) as error:
             raise click.ClickException(f"{path} is no TOML: {error}") from error
         self._more = ""
 
@@ -116,7 +116,10 @@ class EditedSettings:
             with os.fdopen(number, "wb") as file:
                 file.write(text.encode())
                 file.flush()
-                os.fchmod(file.fileno(), self.path.stat().st_mode & 0o777)
+                before = self.path.stat()
+                with suppress(PermissionError):  # only root may give a file away
+                    os.fchown(file.fileno(), before.st_uid, before.st_gid)
+                os.fchmod(file.fileno(), before.st_mode & 0o777)
                 os.fsync(file.fileno())
             checked = self._checked(new)
             if self.path.read_bytes() != self._before:
@@ -150,8 +153,11 @@ def assign(table: TomlTable, key: str, value: object) -> None:
     """Set a key of a table, or of one inside it: `heartbeat.every`; None removes it."""
     first, _, rest = key.partition(".")
     if rest:
+        if value is None and first not in table:
+            return
         if table_in(table, first) is None:
-            table[first] = tomlkit.table()
+            # Why inline: in a table that is inline itself no other may stand.
+            table[first] = tomlkit.inline_table()
         inner = table_in(table, first)
         if inner is not None:
             assign(inner, rest, value)
@@ -180,7 +186,7 @@ def read_value(text: str) -> object:
     """Read one value."""
     if not text:
         return None
-    with suppress(ParseError):
+    with suppress(TOMLKitError):
         found: object = tomlkit.parse(f"x = {text}").unwrap()["x"]
         return found
     return text

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from connectors.chat.terminal.transport import listen_at, socket_beside
@@ -113,6 +114,34 @@ def test_a_running_company_is_said_to_take_it_over(file: Path, capsys: Shown) ->
     assert "takes it over within three seconds" in capsys.readouterr().out
 
 
+INLINE = """
+[agents]
+anna = { model = "main", prompt = "x" }
+ben.model = "main"
+ben.prompt = "x"
+"""
+
+
+@pytest.mark.parametrize("name", ["anna", "ben"])
+def test_tables_may_be_written_in_any_way(file: Path, name: str) -> None:
+    file.write_text(TEXT.partition("[agents.anna]")[0] + INLINE)
+    assert run(["agents", "edit", name, "busy.mode=", "heartbeat.every=90"]) == 0
+    assert load_app(file, {}).value.agents[name].heartbeat.every == 90.0
+    assert "busy" not in file.read_text()
+    assert run(["agents", "edit", name, "heartbeat.every=60", "prompt=new"]) == 0
+    agent = load_app(file, {}).value.agents[name]
+    assert (agent.heartbeat.every, agent.prompt) == (60.0, "new")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
+def test_what_root_changes_stays_its_owners(file: Path) -> None:
+    os.chown(file, 4711, 4712)
+    assert run(["agents", "edit", "anna", "prompt=new"]) == 0
+    found = file.stat()
+    assert (found.st_uid, found.st_gid, found.st_mode & 0o777) == (4711, 4712, 0o640)
+
+
+@example("{a=1,a=2}")
 @given(st.text())
 def test_a_value_is_what_toml_says_or_the_text_itself(text: str) -> None:
     found = read_value(text)
