@@ -34,6 +34,11 @@ class LogFile:
         self._path = path
         self._most = most
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not path.is_file():
+            raise OSError(
+                f"the log's file {path} is no plain file; without a file, lines go to"
+                " standard error"
+            )
         self._file = self._open()
 
     def write(self, text: str, /) -> int:

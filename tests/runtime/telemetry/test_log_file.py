@@ -106,3 +106,14 @@ def test_a_file_that_cannot_make_way_is_written_on(tmp_path: Path) -> None:
         file.write("the last\n")
     assert [*read_lines(path)] == [*(f"line {n:04}" for n in range(6)), "the last"]
     assert path.stat().st_size < 30
+
+
+def test_what_is_no_plain_file_is_refused_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)  # to open it for writing would wait for a reader
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with pytest.raises(OSError, match="is no plain file"), log_file(path, 30):
+            pass
+    finally:
+        os.close(reader)
