@@ -37,6 +37,9 @@ def caller_at(host: str) -> str:
     """Name who calls from a network address, as `Inbound.caller`."""
     with suppress(ValueError):
         address = ip_address(host.partition("%")[0])
+        if isinstance(address, IPv6Address):
+            # As a socket of both families, such as a proxy's, writes it.
+            address = address.ipv4_mapped or address
         bits = NETWORK_BITS if isinstance(address, IPv6Address) else 32
         host = str(ip_network((address, bits), strict=False))
     digest = hashlib.blake2b(host.encode(), key=SALT, digest_size=8)

@@ -12,6 +12,7 @@ import httpx
 import pytest
 import trio
 
+from connectors.chat.server_transport import caller_at
 from connectors.web.errors import ListenError
 from connectors.web.server import HttpSettings, open_socket
 from runtime.telemetry.logs import FIELDS
@@ -350,3 +351,10 @@ async def test_a_request_of_http_1_1_names_one_host(hosts: bytes, status: int) -
         assert (await ask_raw(web, head))[0] == status
     async with open_page() as page:
         assert (await ask_raw(page, head))[0] == status
+
+
+def test_an_address_is_one_caller_however_it_is_written() -> None:
+    one, other = caller_at("192.0.2.1"), caller_at("192.0.2.2")
+    assert caller_at("::ffff:192.0.2.1") == one != other
+    assert caller_at("::ffff:192.0.2.2") == other
+    assert caller_at("2001:db8::1") == caller_at("2001:db8::2%eth0") != one
