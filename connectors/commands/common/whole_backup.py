@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -117,7 +117,8 @@ def put_back(
         None: it was not agreed.
 
     Raises:
-        ArchiveError: the archive is damaged; nothing has been changed.
+        ArchiveError: the archive is damaged, or a place cannot be given to what is in
+            it; nothing has been changed.
         OSError: the disk does not take it.
         StoreError: the database is in use, or another program's.
     """
@@ -132,9 +133,10 @@ def put_back(
             manifest = read_archive(archive, advance, into)
         if not is_agreed(manifest):
             return None
+        places = [ArchivePart(KEY, receipt_key.path_of(database)), *folders_of(app)]
+        refuse_mounted([x.path for x in places if (into / x.name).exists()])
         kept = store.restore(into / DATABASE)
         done = [(database, kept)]
-        places = [ArchivePart(KEY, receipt_key.path_of(database)), *folders_of(app)]
         # Agents may share a persona: it is in the archive for each, and put back once.
         once = {part.path: into / part.name for part in reversed(places)}
         done += [
@@ -143,6 +145,21 @@ def put_back(
             if new.exists()
         ]
     return done
+
+
+def refuse_mounted(places: Iterable[Path]) -> None:
+    """Refuse places that cannot be renamed, and so not kept.
+
+    Raises:
+        ArchiveError: there is one.
+    """
+    for place in places:
+        if os.path.ismount(place):
+            raise ArchiveError(
+                f"{place} is a mount point, which nothing else can take the place of;"
+                " nothing was changed. Unmount it, or name a folder inside it in the"
+                " settings"
+            )
 
 
 def exchanged(new: Path, place: Path) -> Path | None:

@@ -277,3 +277,16 @@ def test_no_archive_is_written_into_what_it_holds(
     assert run(["backup", "--all", str(archive), *config]) == 1
     assert "each copy would hold all earlier ones" in capsys.readouterr().err
     assert not archive.exists()
+
+
+def test_a_folder_that_cannot_be_renamed_is_seen_before_anything_is_changed(
+    company: Path, path: Path, capsys: Output
+) -> None:
+    archive, config = company.parent / "all.tar.gz", ("--config", str(company))
+    assert run(["backup", "--all", str(archive), *config]) == 0
+    commit_to(path, Commit(at=NOW, settles=(Settle(WAITING, "dropped"),)))
+    text = company.read_text().replace(f"{company.parent}/work", "/proc")
+    company.write_text(text)
+    assert run(["restore", str(archive), "--yes", *config]) == 1
+    assert "/proc is a mount point" in capsys.readouterr().err
+    assert state(path, WAITING) == "dropped"
