@@ -80,6 +80,16 @@ def test_no_damage_goes_unnoticed(
         assert before == {each.name: each.read_bytes() for each in files(home)}
 
 
+def test_a_name_that_is_none_is_damage(tmp_path: Path) -> None:
+    archive = tmp_path / "evil.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        info = tarfile.TarInfo("x")
+        info.pax_headers = {"path": "home/a\0b"}
+        tar.addfile(info)
+    with pytest.raises(ArchiveError, match="is damaged"):
+        read_archive(archive, nothing, tmp_path / "into")
+
+
 @pytest.mark.parametrize("name", ["../out", "/out", "a/../../out"])
 def test_nothing_is_written_elsewhere(name: str, tmp_path: Path) -> None:
     archive = tmp_path / "evil.tar.gz"
