@@ -44,6 +44,8 @@ def hand_on_all(
     open_to = addressed.heard_by(
         parsed, inbound, persona, services.collaboration, services.agent_access
     )
+    if not wanted and not open_to:
+        return [], []
     is_own = not inbound.chain.agents
     most = services.limits.max_delegations
     left = inbound.chain.left

@@ -181,7 +181,10 @@ class Packing:
             self._left_out.append(found.name)
             return
         # Why copied first: a file that grows or shrinks meanwhile would spoil the rest.
-        with file, tempfile.SpooledTemporaryFile(IN_MEMORY, dir=self._beside) as copy:
+        with (
+            file,
+            tempfile.SpooledTemporaryFile(IN_MEMORY, dir=str(self._beside)) as copy,
+        ):
             seen = os.fstat(file.fileno())
             size, digest = copied(file, copy, self._advance)
             copy.seek(0)
