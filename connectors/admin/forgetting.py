@@ -10,6 +10,7 @@ numbers stay: the person's words and name, the answers to them, and every summar
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeGuard
@@ -47,6 +48,9 @@ class PersonTraces:
 
         self._shared: set[str] = set()
         """Conversations with others, in which they wrote."""
+
+        self._answers: set[str] = set()
+        """Messages of whoever else was answered together with them."""
 
         self._groups: set[str] = set()
         self._gone: set[str] = set()
@@ -99,6 +103,8 @@ class PersonTraces:
                 self._chats.discard((connector, chat))
         senders = [body, *dicts(body.get("also"))]
         mine = [x for x in senders if self._has_account(connector, x)]
+        if mine:
+            self._answers |= ids_of(body)
         for each in mine:
             self._shared.add(row.id)
             name = str(each.get("inbound_id", ""))
@@ -140,6 +146,8 @@ class PersonTraces:
             return written(blank(body))
         if body.get("conversation") in self._shared and body.get("summary"):
             return written({**body, "summary": ERASED})
+        if row.kind == "audit" and row.id.partition("#")[0] in self._answers:
+            return written({**body, "output": ""}) if body.get("output") else row.body
         who = body.get("who")  # of a call in the ledger, whose cost stays
         if is_json(who) and who.get("user") in self.accounts:
             return written({**body, "who": {**who, "user": ""}})
@@ -203,7 +211,15 @@ class PersonTraces:
         ids = {account.partition("/")[2] for account in self.accounts}
         wanted = self.accounts | {each for each in ids if len(each) >= SHORTEST_ID}
         found = {row.id, row.owner, *texts_in(as_json(row.body))}
-        return not wanted.isdisjoint(found)
+        return not wanted.isdisjoint(found) or any(map(self._is_in, found))
+
+    def _is_in(self, text: str) -> bool:
+        """Whether a text has an account in it, as `forget anna person:chat/sam`."""
+        return any(
+            re.search(rf"(?<![\w.-]){re.escape(each)}(?![\w.-])", text)
+            for each in self.accounts
+            if each in text
+        )
 
 
 class FoundRows:

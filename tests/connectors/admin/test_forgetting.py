@@ -181,3 +181,24 @@ def test_in_a_room_their_messages_and_the_answers_to_them_go() -> None:
         known.learn(each)
     assert [known.left_of(each) for each in theirs] == [None] * len(theirs)
     assert [known.left_of(each) for each in others] == [each.body for each in others]
+
+
+def test_an_answer_to_several_goes_from_the_audit_of_the_others_too() -> None:
+    spoken = event(GROUP, exchange(1, "eve", ["sam"]))
+    eve = b'{"channel":"chat","sender_id":"eve","input":"x","output":"to sam"}'
+    rows = [spoken, AnyRow("record", "audit", "m1", "chat", "", eve)]
+    known = PersonTraces(("chat/sam",))
+    for row in rows:
+        known.learn(row)
+    left = known.left_of(rows[1])
+    assert left == eve.replace(b"to sam", b"")
+    after = AnyRow("record", "audit", "m1", "chat", "", left or b"")
+    assert known.left_of(after) == after.body  # twice does no more
+
+
+def test_an_account_inside_a_longer_text_is_seen() -> None:
+    known = PersonTraces(("chat/sam",))
+    deed = b'{"input":"forget anna person:%s f1"}'
+    for account, is_named in ((b"chat/sam", True), (b"chat/samuel", False)):
+        row = AnyRow("record", "audit", "d", "operator", "", deed % account)
+        assert known.names(row) == is_named
