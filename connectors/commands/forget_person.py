@@ -40,7 +40,7 @@ PRIVATE = 0o600
 UNREACHED = (
     "what others wrote of them, and what agents noted of a group or for themselves",
     "files that agents wrote (workspaces, notebooks, daily logs, personas)",
-    "files that were sent, for files.keep_days; what was typed at a terminal (.history)",
+    "files that were sent (until files.keep_days), what was typed at terminals",
     "copies and backups made before now, and the log",
     "what platforms, model providers, hooks, tools and webhooks were sent",
 )
