@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -44,12 +44,25 @@ def parts_of(settings: Settings[AppConfig], copy: Path) -> list[ArchivePart]:
     return [
         ArchivePart(DATABASE, copy),
         ArchivePart(KEY, receipt_key.path_of(Path(app.store.path))),
-        *(
-            ArchivePart(f"settings/{Path(each).name}", Path(each))
-            for each in settings.files
-        ),
+        *settings_parts(settings.files),
         *folders_of(app),
     ]
+
+
+def settings_parts(files: Sequence[Path]) -> Iterator[ArchivePart]:
+    """Name settings files as they lie around the first one, which includes the others.
+
+    One that lies elsewhere has its whole path below `settings/elsewhere`.
+    """
+    for each in map(Path.resolve, files):
+        home = files[0].resolve().parent
+        if each == files[0].resolve():
+            inside = Path(files[0].name)  # also where a link of that name leads to it
+        elif each.is_relative_to(home):
+            inside = each.relative_to(home)
+        else:
+            inside = Path("elsewhere", *each.parts[1:])
+        yield ArchivePart(f"settings/{inside.as_posix()}", each)
 
 
 def folders_of(app: AppConfig) -> list[ArchivePart]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import tarfile
 from typing import TYPE_CHECKING
 
 import apsw
@@ -209,6 +210,25 @@ def test_all_of_a_company_is_one_archive_and_is_put_back(
     archive.write_bytes(archive.read_bytes()[:-100])
     assert run(["restore", str(archive), "--yes", *config]) == 1
     assert plan.read_text() == "the plan"
+
+
+def test_settings_of_one_name_in_two_folders_are_both_kept(
+    company: Path, path: Path, capsys: Output
+) -> None:
+    here = company.parent
+    for place in ("a", "b"):
+        (here / place).mkdir()
+        (here / place / "more.toml").write_text(f'[agents.{place}]\nmodel = "m"\n')
+    names = 'include = ["a/more.toml", "a/../b/more.toml"]\n'
+    company.write_text(names + company.read_text())
+    archive, config = here / "all.tar.gz", ("--config", str(company))
+    assert run(["backup", "--all", str(archive), *config]) == 0
+    with tarfile.open(archive) as tar:
+        found = {each for each in tar.getnames() if each.startswith("settings/")}
+    assert found >= {"settings/a/more.toml", "settings/b/more.toml"}
+    assert run(["restore", str(archive), "--yes", *config]) == 0
+    assert "is put back" in capsys.readouterr().out
+    assert path.exists()
 
 
 def test_on_a_new_machine_nothing_need_be_there(
