@@ -78,7 +78,7 @@ class StoreConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     path: Annotated[WrittenPath, Meta(min_length=1)] = "var/callboard.db"
     """The database file; its folder is made if it is missing. With `postgresql` no such
-    file is made, but what lies beside one is: its folder holds that."""
+    file is made; its folder holds what else is kept, such as the key of receipts."""
 
     dsn: GivenSecret | None = None
     """The address of the PostgreSQL database, which may hold a password."""
@@ -189,7 +189,8 @@ class LogConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     texts: bool = False
     """Whether lines may hold what people and agents say, and what providers and
-    programs say, who may quote them. False: who, where, how long, how it ended."""
+    programs answer, as that may quote people. False: who, where, how long, how it
+    ended."""
 
     file: WrittenPath = ""
     """The file to which lines are appended instead of standard error; empty: none."""
