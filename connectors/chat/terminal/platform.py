@@ -53,7 +53,7 @@ def check(mine: Mapping[str, TerminalConfig], _app: AppConfig) -> Iterator[Compl
     """Complain of each terminal but the first: the program has one."""
     first, *others = mine or ("",)
     for name in others:
-        text = f"{first!r} has all terminals already"
+        text = f"the terminals have a table already, {first!r}"
         yield Complaint(("connectors", name), text, "take one of the two out")
 
 

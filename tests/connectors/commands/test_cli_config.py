@@ -475,7 +475,7 @@ def test_only_what_is_set_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
         ("budgets.hard_usd", ["to set:   [[budgets]] hard_usd = …\n"]),
         ("store.path", ["with the next start: all that is under way"]),
         ("agents.anna.tools", ["here:     []  (default)", "list of text"]),
-        ("store", ["keys:     path, synchronous\n"]),
+        ("store", ["keys:     kind, path, dsn, synchronous\n"]),
     ],
 )
 def test_a_setting_is_explained(

@@ -225,7 +225,7 @@ SETTABLE = sorted(word for word, each in COMMANDS.items() if not each.is_fixed)
         (
             "[connectors.second]\nkind = 'terminal'",
             (1, 13),
-            "connectors.second: there is one terminal, and 'terminal' has it",
+            "connectors.second: the terminals have a table already, 'terminal'",
             "take one of the two out",
         ),
         (
