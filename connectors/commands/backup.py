@@ -23,6 +23,7 @@ from connectors.commands.common.whole_backup import (
     superseded,
     write_whole,
 )
+from connectors.commands.status import counted
 from connectors.files.archive import ArchiveError
 from runtime.clock import SystemClock
 from runtime.errors import StoreRefusedError
@@ -115,16 +116,16 @@ def back_up_database(
     """Copy the database alone."""
     size = choice.database.back_up(target, replace=force)
     copy = database_at(target)
-    counted = count_rows(copy)
+    totals = count_rows(copy)
     left = unfinished_in(copy, SystemClock().wall())
     if as_json:
-        rows = None if counted is None else msgspec.to_builtins(counted)
+        rows = None if totals is None else msgspec.to_builtins(totals)
         undone = None if left is None else msgspec.to_builtins(left)
         told_rows = {"rows": rows, "unfinished": undone}
         say_json({"copy": str(target), "bytes": size, **told_rows})
     else:
         say(f"{target}: {size:,} bytes, found whole")
-        say(in_words(counted))
+        say(in_words(totals))
         for line in told(left):
             say(line)
 
@@ -138,13 +139,17 @@ def count_rows(copy: Database) -> Totals | None:
         return None
 
 
-def in_words(counted: Totals | None) -> str:
+def in_words(totals: Totals | None) -> str:
     """Say how many rows a copy has."""
-    if counted is None:
+    if totals is None:
         return "An older release wrote it; its rows are not counted."
-    return (
-        f"{counted.messages:,} messages, {counted.deliveries:,} deliveries,"
-        f" {counted.events:,} events, {sum(counted.records.values()):,} records"
+    return ", ".join(
+        (
+            counted(totals.messages, "message"),
+            counted(totals.deliveries, "delivery"),
+            counted(totals.events, "event"),
+            counted(sum(totals.records.values()), "record"),
+        )
     )
 
 
@@ -205,7 +210,7 @@ def told(found: Unfinished | None) -> Iterator[str]:
     """Say which work is open, and what restoring does; nothing if none is."""
     if found is None:
         return
-    counted = [
+    parts = [
         f"{number:,} {one if number == 1 else many}"
         for number, one, many in (
             (found.messages, "message not answered", "messages not answered"),
@@ -214,6 +219,6 @@ def told(found: Unfinished | None) -> Iterator[str]:
         )
         if number
     ]
-    if counted:
-        yield f"Not done in it: {', '.join(counted)}."
+    if parts:
+        yield f"Not done in it: {', '.join(parts)}."
         yield from ADVICE
