@@ -287,6 +287,8 @@ def read_members(
         body = tar.extractfile(info) if is_harmless(info) else None
         if manifest is not None or body is None:
             raise ArchiveError(f"{info.name} does not belong in it")
+        if info.name in found:
+            raise ArchiveError(f"{info.name} is in it twice")
         if info.name == MANIFEST:
             manifest = msgspec.json.decode(body.read(), type=Manifest)
         else:

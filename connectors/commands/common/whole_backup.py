@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -44,25 +44,27 @@ def parts_of(settings: Settings[AppConfig], copy: Path) -> list[ArchivePart]:
     return [
         ArchivePart(DATABASE, copy),
         ArchivePart(KEY, receipt_key.path_of(Path(app.store.path))),
-        *settings_parts(settings.files),
+        *settings_parts([Path(each) for each in settings.files]),
         *folders_of(app),
     ]
 
 
-def settings_parts(files: Sequence[Path]) -> Iterator[ArchivePart]:
-    """Name settings files as they lie around the first one, which includes the others.
+def settings_parts(files: list[Path]) -> Iterator[ArchivePart]:
+    """Name settings files as they lie to each other, the first one at the top.
 
-    One that lies elsewhere has its whole path below `settings/elsewhere`.
+    One that is a link, as in a container, is what it leads to.
     """
-    for each in map(Path.resolve, files):
-        home = files[0].resolve().parent
-        if each == files[0].resolve():
-            inside = Path(files[0].name)  # also where a link of that name leads to it
-        elif each.is_relative_to(home):
-            inside = each.relative_to(home)
-        else:
-            inside = Path("elsewhere", *each.parts[1:])
-        yield ArchivePart(f"settings/{inside.as_posix()}", each)
+    paths = [Path(os.path.abspath(each)) for each in files]  # noqa: PTH100  links stay
+    taken: set[str] = set()
+    for path in paths:
+        top = paths[0].parent
+        below = path.relative_to(top) if path.is_relative_to(top) else Path(path.name)
+        name, number = f"settings/{below.as_posix()}", 1
+        while name in taken:
+            number += 1
+            name = f"settings/{number}/{below.as_posix()}"
+        taken.add(name)
+        yield ArchivePart(name, path.resolve())
 
 
 def folders_of(app: AppConfig) -> list[ArchivePart]:

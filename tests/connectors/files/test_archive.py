@@ -159,3 +159,11 @@ def test_what_is_put_back_is_its_owners_alone(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert (into / "home").stat().st_mode & 0o077 == 0
+
+
+def test_two_files_of_one_name_are_no_archive(tmp_path: Path) -> None:
+    (tmp_path / "home").write_bytes(b"x")
+    parts = [ArchivePart("home", tmp_path / "home")] * 2
+    with pytest.raises(ArchiveError, match="home is in it twice"):
+        write_archive(tmp_path / "a", parts, ABOUT, nothing)
+    assert not (tmp_path / "a").exists()

@@ -310,3 +310,30 @@ def test_a_folder_that_cannot_be_renamed_is_seen_before_anything_is_changed(
     assert run(["restore", str(archive), "--yes", *config]) == 1
     assert "/proc is a mount point" in capsys.readouterr().err
     assert state(path, WAITING) == "dropped"
+
+
+def test_all_settings_are_in_the_archive_whatever_they_are_called(
+    company: Path, capsys: Output
+) -> None:
+    here = company.parent
+    head, agents, rest = company.read_text().partition("[agents.anna]")
+    for name, text in (("a", agents + rest), ("b", "[limits]\n")):
+        (here / name).mkdir()
+        (here / name / "more.toml").write_text(text)
+    (here / "real.toml").write_text("[audit]\n")
+    (here / "link.toml").symlink_to("real.toml")
+    include = '["a/more.toml", "b/more.toml", "link.toml", "../out.toml"]'
+    (here.parent / "out.toml").write_text("[scheduler]\n")
+    company.write_text(f"include = {include}\n{head}")
+    archive, config = here / "all.tar.gz", ("--config", str(company))
+    assert run(["backup", "--all", str(archive), *config]) == 0, capsys.readouterr()
+    with tarfile.open(archive) as tar:
+        names = [x for x in tar.getnames() if x.startswith("settings/")]
+    assert sorted(names) == [
+        "settings/a/more.toml",
+        "settings/b/more.toml",
+        "settings/callboard.toml",
+        "settings/link.toml",
+        "settings/out.toml",
+    ]
+    assert run(["restore", str(archive), "--yes", *config]) == 0, capsys.readouterr()
