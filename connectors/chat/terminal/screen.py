@@ -15,6 +15,7 @@ import contextvars
 import math
 import os
 import re
+import stat
 import threading
 import time
 from collections import OrderedDict
@@ -612,8 +613,10 @@ def files_in(text: str) -> tuple[TerminalFile, ...]:
     left = MOST_FILE
     for name in FILE.findall(text):
         path = Path(name).expanduser()
-        size = path.stat().st_size
-        if size > left:
+        seen = path.stat()
+        if not stat.S_ISREG(seen.st_mode):  # a pipe or device need not have an end
+            raise OSError(22, "is no plain file", name)
+        if seen.st_size > left:
             raise OSError(27, f"more than {MOST_FILE >> 20} MiB in one message", name)
         found.append(TerminalFile(path.name, path.read_bytes()[:left]))
         left -= len(found[-1].content)

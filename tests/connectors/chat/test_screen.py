@@ -139,6 +139,11 @@ def test_a_gap_in_a_draft_is_seen_and_a_new_turn_begins_anew() -> None:
     assert view.text == "Once"
 
 
+def test_a_device_is_no_file() -> None:
+    with pytest.raises(OSError, match="is no plain file"):
+        files_in("look at @/dev/null")
+
+
 def test_files_are_read_by_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
