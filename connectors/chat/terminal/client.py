@@ -110,8 +110,9 @@ class TerminalClient:
     def new_message(
         self, text: str, files: tuple[TerminalFile, ...] = ()
     ) -> TerminalSay:
-        """Give a message an id of its own."""
-        return TerminalSay(self._ids.new(), text, files)
+        """Give a message an id of its own; bytes that were no UTF-8 become `?`."""
+        files = tuple([TerminalFile(written(x.name), x.content) for x in files])
+        return TerminalSay(self._ids.new(), written(text), files)
 
     async def say(self, said: TerminalSay) -> None:
         """Send a message now, or as soon as there is a connection."""
@@ -166,3 +167,11 @@ class TerminalClient:
         self._stream = stream
         for said in tuple(self._unsure.values()):
             await self._send(said)
+
+
+def written(text: str) -> str:
+    """Give a text that can be sent: terminals and paths may have halves of characters.
+
+    Source: Python's error handler `surrogateescape`.
+    """
+    return text.encode(errors="replace").decode()

@@ -230,6 +230,15 @@ async def test_a_file_comes_with_the_message() -> None:
     assert file.content == PNG
 
 
+async def test_bytes_that_are_no_text_end_nothing() -> None:
+    async with open_room() as room:
+        watcher = await room.open()
+        await watcher.say("hi \udcff", TerminalFile("\udcff.png", PNG))
+        await watcher.wait(lambda each: each.has(TerminalTaken))
+        (inbound,) = room.ingress.accepted
+        assert (inbound.text, inbound.attachments[0].name) == ("hi ?", "_.png")
+
+
 async def test_why_a_message_is_not_taken_is_told() -> None:
     async with open_room() as room:
         desk = await room.open(DESK)
