@@ -269,7 +269,9 @@ def holds_password(given: dict[str, Any]) -> bool:
 
     libpq takes what stands behind a `/` or `@` in it for the host, port or database.
     """
-    named = f"{given.get('host', '')}{given.get('dbname', '')}"
+    named = str(given.get("host", ""))
+    if "user" not in given:  # or else what stands before its @ is the user
+        named += str(given.get("dbname", ""))
     ports = str(given.get("port", "")).replace(",", "")
     return "@" in named or bool(ports and not ports.isdecimal())
 

@@ -80,6 +80,7 @@ def test_a_password_that_is_not_escaped_is_no_hosts_name(password: str) -> None:
         "postgresql://sam:%40%2F@db.example:5432/company",
         "postgresql://sam:x@one.example:5432,two.example:5433/company",
         "host=db.example dbname=a@b password=x@y",
+        "postgresql://sam@db.example/a%40b",
     ],
 )
 def test_addresses_as_they_should_be_are_taken(dsn: str) -> None:
