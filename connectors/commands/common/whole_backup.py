@@ -133,7 +133,7 @@ def put_back(
 
     Raises:
         ArchiveError: the archive is damaged, or a place cannot be given to what is in
-            it; nothing has been changed.
+            it; the text says what has been changed, if anything.
         OSError: the disk does not take it.
         StoreError: the database is in use, or another program's.
     """
@@ -154,11 +154,19 @@ def put_back(
         done = [(database, kept)]
         # Agents may share a persona: it is in the archive for each, and put back once.
         once = {part.path: into / part.name for part in reversed(places)}
-        done += [
-            (place, exchanged(new, place))
-            for place, new in reversed(once.items())
-            if new.exists()
-        ]
+        for place, new in reversed(once.items()):
+            if not new.exists():
+                continue
+            try:
+                done.append((place, exchanged(new, place)))
+            except OSError as error:
+                before = ", ".join(str(each) for each, _ in done)
+                raise ArchiveError(
+                    f"{place} could not be put back: {error}. Put back before:"
+                    f" {before}. What was there is kept beside each, with `.before-` in"
+                    " its name."
+                    " Mend what is wrong, and restore again"
+                ) from error
     return done
 
 
@@ -178,13 +186,23 @@ def refuse_mounted(places: Iterable[Path]) -> None:
 
 
 def exchanged(new: Path, place: Path) -> Path | None:
-    """Put a file or folder in a place; gives where what was there is kept."""
+    """Put a file or folder in a place; gives where what was there is kept.
+
+    Raises:
+        OSError: it cannot be; what was there is there again.
+    """
     kept: Path | None = None
     if place.exists():
         kept = free_beside(place)
         place.rename(kept)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    shutil.move(new, place)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(new, place)
+    except OSError:
+        if kept is not None:
+            shutil.rmtree(place, ignore_errors=True)  # half of it, from another disk
+            kept.rename(place)
+        raise
     return kept
 
 

@@ -337,3 +337,23 @@ def test_all_settings_are_in_the_archive_whatever_they_are_called(
         "settings/out.toml",
     ]
     assert run(["restore", str(archive), "--yes", *config]) == 0, capsys.readouterr()
+
+
+def test_a_restore_that_ends_half_way_says_what_it_did(
+    company: Path, path: Path, capsys: Output
+) -> None:
+    here, config = company.parent, ("--config", str(company))
+    (here / "bugs.md").write_text("a bug")
+    with company.open("a") as file:
+        file.write(f'[notebook]\nbug_file = "{here}/bugs.md"\n')
+    archive = here / "all.tar.gz"
+    assert run(["backup", "--all", str(archive), *config]) == 0
+    text = company.read_text().replace("/bugs.md", "/script.toml/bugs.md")
+    company.write_text(text)
+    commit_to(path, Commit(at=NOW, settles=(Settle(WAITING, "dropped"),)))
+    assert run(["restore", str(archive), "--yes", *config]) == 1
+    said = capsys.readouterr().err
+    assert f"{here}/script.toml/bugs.md could not be put back" in said
+    assert f"Put back before: {path}, " in said
+    assert "Traceback" not in said
+    assert state(path, WAITING) == "accepted"
