@@ -33,6 +33,7 @@ from connectors.commands.common.running import (
     run_interruptible,
     wait_any,
 )
+from connectors.commands.forget_person import erase_ordered
 from connectors.settings.load import load_app
 from runtime import __version__
 from runtime.clock import SystemClock
@@ -98,6 +99,7 @@ def command(
             raise click.UsageError(
                 f"there is no agent {agent!r}; known: {', '.join(known)}"
             )
+        erase_ordered(source.settings.value.store)
         run_interruptible(_run, source, hello)
 
 

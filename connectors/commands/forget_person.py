@@ -28,9 +28,13 @@ from connectors.commands.records import (
     repairs,
 )
 from connectors.commands.status import counted
+from connectors.config.app import StoreConfig
 from runtime.clock import SystemClock
 from runtime.errors import StoreUnavailableError
 from runtime.store.rows import AnyRow, Commit, Entry
+from runtime.telemetry.logs import EventLog
+
+LOG = EventLog("serve")
 
 ORDER = "forget-person"
 """Kind of the entries that wait for the next start, by account."""
@@ -209,6 +213,14 @@ def carry_out_orders(path: Path) -> list[ErasedRows]:
         ended = Entry(kind=ORDER, id=account, part=0, body=None)
         choice.database.write((Commit(at=SystemClock().wall(), entries=(ended,)),))
     return done
+
+
+def erase_ordered(store: StoreConfig) -> None:
+    """Erase who was to be erased at the next start, and say so in the log."""
+    if store.kind != "sqlite":
+        return  # nobody is ordered to be forgotten elsewhere
+    for done in carry_out_orders(Path(store.path)):
+        LOG.info("a person is forgotten, as ordered", rows=sum(done.erased.values()))
 
 
 def lines(found: ErasedRows) -> Iterator[str]:

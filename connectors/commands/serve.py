@@ -28,7 +28,7 @@ from connectors.commands.common.running import (
     run_interruptible,
     wait_any,
 )
-from connectors.commands.forget_person import carry_out_orders
+from connectors.commands.forget_person import erase_ordered
 from runtime import __version__
 from runtime.signals import has_terminal
 from runtime.telemetry.logs import EventLog
@@ -51,12 +51,7 @@ def command(config: Path | None) -> None:
                 "there is nothing to serve: the settings have no connector but the"
                 ' terminal. Add one, for example [connectors.http] kind = "http"'
             )
-        store = source.settings.value.store
-        is_file = store.kind == "sqlite"  # nobody is ordered to be forgotten elsewhere
-        for done in carry_out_orders(Path(store.path)) if is_file else ():
-            LOG.info(
-                "a person is forgotten, as ordered", rows=sum(done.erased.values())
-            )
+        erase_ordered(source.settings.value.store)
         run_interruptible(_serve, source)
 
 

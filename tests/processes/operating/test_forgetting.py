@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from tests.processes.running import PATIENCE, run, served
+from tests.processes.running import OFFLINE, PATIENCE, run, served
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,3 +63,14 @@ def assert_erased(folder: Path, *whom: str) -> None:
     assert {"inbox", "journal", "record"} <= {each["table"] for each in kept}
     assert exported.stat().st_mode & 0o077 == 0
     exported.unlink()
+
+
+def test_who_only_chats_has_orders_carried_out_too(tmp_path: Path) -> None:
+    chat = ("chat", "--config", str(OFFLINE))
+    whom = ("forget-person", "terminal/you", "--yes", "--config", str(OFFLINE))
+    assert run(*chat, folder=tmp_path, typed=f"hello {CANARY}\n").code == 0
+    ordered = run(*whom, "--at-next-start", folder=tmp_path)
+    assert ordered.code == 0, ordered.said
+    assert run(*chat, folder=tmp_path, typed="hello\n").code == 0
+    found = [each for each in tmp_path.rglob("*") if each.is_file()]
+    assert not [each for each in found if CANARY.encode() in each.read_bytes()]
