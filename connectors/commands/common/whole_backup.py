@@ -151,6 +151,7 @@ def put_back(
         places = [ArchivePart(KEY, receipt_key.path_of(database)), *folders_of(app)]
         refuse_mounted([x.path for x in places if (into / x.name).exists()])
         kept = store.restore(into / DATABASE)
+        give_to_owner(database, kept)
         done = [(database, kept)]
         # Agents may share a persona: it is in the archive for each, and put back once.
         once = {part.path: into / part.name for part in reversed(places)}
@@ -198,12 +199,25 @@ def exchanged(new: Path, place: Path) -> Path | None:
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(new, place)
+        give_to_owner(place, kept)
     except OSError:
         if kept is not None:
             shutil.rmtree(place, ignore_errors=True)  # half of it, from another disk
             kept.rename(place)
         raise
     return kept
+
+
+def give_to_owner(place: Path, before: Path | None) -> None:
+    """Give what root has put back to whoever had what was there, or has the folder.
+
+    Else the company, which is another user's, could not read it.
+    """
+    if os.geteuid() != 0:
+        return
+    like = (before or place.parent).stat()
+    for each in (place, *place.rglob("*")):
+        os.chown(each, like.st_uid, like.st_gid, follow_symlinks=False)
 
 
 def free_beside(place: Path) -> Path:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import tarfile
 from typing import TYPE_CHECKING
 
@@ -357,3 +358,15 @@ def test_a_restore_that_ends_half_way_says_what_it_did(
     assert f"Put back before: {path}, " in said
     assert "Traceback" not in said
     assert state(path, WAITING) == "accepted"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
+def test_what_root_puts_back_is_the_companys(company: Path, path: Path) -> None:
+    here, config = company.parent, ("--config", str(company))
+    archive = here / "all.tar.gz"
+    assert run(["backup", "--all", str(archive), *config]) == 0
+    os.chown(path, 4711, 4712)
+    os.chown(here / "work", 4711, 4712)
+    assert run(["restore", str(archive), "--yes", *config]) == 0
+    for each in (path, here / "work", here / "work" / "anna" / "plan.md"):
+        assert (each.stat().st_uid, each.stat().st_gid) == (4711, 4712)
