@@ -151,7 +151,8 @@ def put_back(
         places = [ArchivePart(KEY, receipt_key.path_of(database)), *folders_of(app)]
         refuse_mounted([x.path for x in places if (into / x.name).exists()])
         kept = store.restore(into / DATABASE)
-        give_to_owner(database, kept)
+        for each in database.parent.glob(f"{database.name}*"):  # the lock, too
+            give_to_owner(each, kept)
         done = [(database, kept)]
         # Agents may share a persona: it is in the archive for each, and put back once.
         once = {part.path: into / part.name for part in reversed(places)}

@@ -368,5 +368,6 @@ def test_what_root_puts_back_is_the_companys(company: Path, path: Path) -> None:
     os.chown(path, 4711, 4712)
     os.chown(here / "work", 4711, 4712)
     assert run(["restore", str(archive), "--yes", *config]) == 0
-    for each in (path, here / "work", here / "work" / "anna" / "plan.md"):
+    lock = path.with_name(f"{path.name}.lock")
+    for each in (path, lock, here / "work", here / "work" / "anna" / "plan.md"):
         assert (each.stat().st_uid, each.stat().st_gid) == (4711, 4712)
