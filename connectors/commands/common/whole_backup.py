@@ -157,8 +157,9 @@ def put_back(
         # Agents may share a persona: it is in the archive for each, and put back once.
         once = {part.path: into / part.name for part in reversed(places)}
         for place, new in reversed(once.items()):
-            if not new.exists():
-                continue
+            above = [each for each, _ in done if place.is_relative_to(each)]
+            if not new.exists() or (above and place.exists()):
+                continue  # none of it was kept, or a folder had it in it
             try:
                 done.append((place, exchanged(new, place)))
             except OSError as error:

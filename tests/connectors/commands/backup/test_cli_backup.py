@@ -371,3 +371,14 @@ def test_what_root_puts_back_is_the_companys(company: Path, path: Path) -> None:
     lock = path.with_name(f"{path.name}.lock")
     for each in (path, lock, here / "work", here / "work" / "anna" / "plan.md"):
         assert (each.stat().st_uid, each.stat().st_gid) == (4711, 4712)
+
+
+def test_a_persona_inside_the_workspace_is_put_back_with_it(company: Path) -> None:
+    here, config = company.parent, ("--config", str(company))
+    text = company.read_text().replace(f'"{here}/anna"', f'"{here}/work/anna"')
+    company.write_text(text)
+    (here / "work" / "anna" / "AGENTS.md").write_text("You are Anna.")
+    archive = here / "all.tar.gz"
+    assert run(["backup", "--all", str(archive), *config]) == 0
+    assert run(["restore", str(archive), "--yes", *config]) == 0
+    assert [each.name for each in (here / "work").iterdir()] == ["anna"]
