@@ -1,16 +1,18 @@
 """Makes each mistake in a copy of the program, and shows that the tests go red.
 
-    python -m tests.mutants [part of a name]
+    python -m tests.mutants [part of a name] [--some N] [--seed S]
     python -m tests.mutants --random N [--seed S] [--under PATH] [--within SECONDS]
 
-The first makes those that are written down, and ends with 1 if one was not found. The
-second makes mistakes at random lines and prints which of them the tests do not find.
+The first makes those that are written down, or N of them by chance, and ends with 1 if
+one was not found. The second makes mistakes at random lines and prints which of them
+the tests do not find.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import random  # noqa: TID251  for dice with a seed alone
 import secrets
 import subprocess
 import sys
@@ -24,6 +26,8 @@ from tests.mutants.mutants import MUTANTS
 from tests.mutants.sampled import Sample, copy_of, sample
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tests.mutants.mistake import Mutant
 
 ROOT = Path(__file__).parents[2]
@@ -51,22 +55,28 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants")
     parser.add_argument("words", nargs="*", help="part of the name of a written one")
     parser.add_argument("--random", type=int, metavar="N", help="N random ones instead")
-    parser.add_argument("--seed", type=int, help="of the random ones; else a new one")
+    parser.add_argument("--some", type=int, metavar="N", help="N of the written ones")
+    parser.add_argument("--seed", type=int, help="which ones; else a new seed")
     parser.add_argument("--under", default="", help="a path that they lie below")
     parser.add_argument("--within", type=float, default=0.0, help="seconds, at most")
     parser.add_argument("--workers", type=int, default=AT_ONCE)
     chosen = parser.parse_args(arguments)
-    if not chosen.random:
-        return try_written(" ".join(chosen.words))
     seed = secrets.randbelow(10**6) if chosen.seed is None else chosen.seed
+    if not chosen.random:
+        words = " ".join(chosen.words)
+        mutants = [each for each in MUTANTS if words in each.name]
+        if chosen.some:
+            print(f"{chosen.some} of {len(mutants)}: --seed {seed}")  # noqa: T201
+            dice = random.Random(seed)  # noqa: S311
+            mutants = dice.sample(mutants, min(chosen.some, len(mutants)))
+        return try_written(mutants)
     wanted = Sample(chosen.random, seed, chosen.under, chosen.within, chosen.workers)
     sample(ROOT, COPIED, wanted)
     return 0
 
 
-def try_written(words: str) -> int:
-    """Try all mutants whose name holds the given words; give the exit code."""
-    chosen = [mutant for mutant in MUTANTS if words in mutant.name]
+def try_written(chosen: Sequence[Mutant]) -> int:
+    """Try mutants that are written down; give the exit code."""
     with (
         tempfile.TemporaryDirectory() as folder,
         ThreadPoolExecutor(AT_ONCE) as pool,
