@@ -155,11 +155,13 @@ async def test_messages_behind_it_wait_and_are_answered_in_order(
 ) -> None:
     cast = make_cast(1)
     async with open_company(autojump_clock, cast):
+        # First, for while a model says that it is overloaded nobody asks it.
+        cast.platform.write("hello", chat="other")
         for text in ("one", "bad", "two", "three"):
             cast.platform.write(text)
-        cast.platform.write("hello", chat="other")
         await until(lambda: cast.platform.said("other"))
         assert trio.current_time() < 5  # nobody else waits
+        assert cast.platform.said("other") == ["anna: to hello"]
         await wait_for_all(cast)
     assert cast.platform.said() == [
         "anna: to one",
