@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from actors.config.sessions import SessionConfig
     from actors.memory.kit import MemoryKit
     from actors.messages.inbound import Inbound
+    from actors.messages.tracing import Trace
     from actors.metrics import LineMetrics
     from actors.ports import Enclosures, MediaReader, Notebook, Noted, ReadChecklist
     from actors.schedule.appointments import Appointment
@@ -233,6 +234,11 @@ class Services:
     frame_key: bytes = field(init=False, repr=False)
     """Key of the frames around untrusted text; as durable as `receipt_key`, so that a
     prompt stays the same over a restart.
+    """
+
+    trace: Trace | None = None
+    """Is told each step of each message; None: messages are not traced, which costs
+    nothing.
     """
 
     random_bytes: RandomBytes = SYSTEM_RANDOM

@@ -26,6 +26,7 @@ from actors.journal.unsettled import (
 from actors.messages import priority
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address, Inbound
+from actors.messages.tracing import TracedStep
 from actors.people import admission as gatekeeper
 from actors.people import lookup as knowing
 from actors.people.owners import note_owner
@@ -319,7 +320,7 @@ class Connector(Actor):
         if rank != inbound.priority:
             inbound = msgspec.structs.replace(inbound, priority=rank)
         commit = Commit(at=now, accepts=(commits.as_accept(inbound, now),))
-        note, tell = self.note, self.tell
+        note, tell, name = self.note, self.tell, self._name
 
         def done(outcome: Committed | Exception) -> None:
             accepting = Accepting(inbound, reply, began_at, outcome)
@@ -327,6 +328,15 @@ class Connector(Actor):
             # Why here: this actor may be killed before it gets the note, and later
             # messages of the chat must not be answered before this one.
             if isinstance(outcome, Committed):
+                if (trace := services.trace) is not None:
+                    trace(
+                        TracedStep(
+                            stage="accept",
+                            correlation_id=inbound.correlation_id,
+                            seconds=services.clock.monotonic() - began_at,
+                            name=name,
+                        )
+                    )
                 tell(names.ROUTER, Route(inbound, accepting.number, began_at))
 
         services.store.submit(commit, done)

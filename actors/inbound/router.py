@@ -29,6 +29,7 @@ from actors.inbound.unrouted import DropStored, UnroutedMessages
 from actors.journal import commits
 from actors.journal.unsettled import UnroutedMessage
 from actors.messages.keys import session_key
+from actors.messages.tracing import TracedStep
 from actors.people import admission
 from actors.protocol import (
     Hear,
@@ -374,4 +375,11 @@ class Router(Actor):
         key = session_key(inbound, agent, self._services.sessions.session_scope)
         hear = Hear(inbound, message.past, message.arrived_at)
         self.tell(names.sessions(agent), Keyed(key.text, hear))
+        if (trace := self._services.trace) is not None:
+            cause = inbound.correlation_id
+            trace(
+                TracedStep(
+                    stage="route", correlation_id=cause, seconds=None, agent=agent
+                )
+            )
         self._recovery.hand_over(message, key)

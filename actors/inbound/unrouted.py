@@ -10,6 +10,7 @@ from actors import names
 from actors.journal import answers, commits, notices
 from actors.journal.answers import Answer
 from actors.messages.state import outcome_of
+from actors.messages.tracing import TracedStep
 from actors.protocol import Deliver, DrainOutbox, MessageSettled
 from actors.rules.text.limits import NoticeLimiter
 from runtime.actor.committer import Committer
@@ -124,3 +125,14 @@ def tell_dismissed(actor: Actor, answer: Answer, services: Services) -> None:
     if not answer.deliveries:
         reason = ":".join(answer.settled)
         actor.tell(connector, MessageSettled(answer.inbound, reason))
+        if services.trace is not None:
+            services.trace(
+                TracedStep(
+                    stage="settle",
+                    correlation_id=answer.inbound.correlation_id,
+                    seconds=0.0,
+                    name=account,
+                    outcome=outcome_of(*answer.settled),
+                    parts_left=0,
+                )
+            )

@@ -15,6 +15,7 @@ import trio
 from actors import names
 from actors.errors import DeliveryBusyError, DeliveryError, DeliveryUnknownError
 from actors.journal.outbox import instead
+from actors.messages.tracing import TracedStep
 from actors.outbound import retry as rules
 from actors.outbound.drafts import DraftedReply, Drafting, DraftsDue
 from actors.outbound.receipts import Receipts, ReceiptStored, StoreReceipt
@@ -340,6 +341,17 @@ class Courier(Actor):
         self._handed_back_at = trio.current_time()
         self.tell(names.connector(self._connector), Undelivered(delivery_id))
 
+    def _step(self, delivery: Delivery, seconds: float, state: str) -> TracedStep:
+        return TracedStep(
+            stage="send",
+            correlation_id=delivery.correlation_id,
+            seconds=seconds,
+            name=self._connector,
+            agent=delivery.agent,
+            outcome="ok" if state == "sent" else state,
+            is_to_asker=delivery.is_root,
+        )
+
     async def _bring(self, message: Deliver) -> None:
         """Send a delivery, or hand it back."""
         delivery = message.delivery
@@ -362,6 +374,8 @@ class Courier(Actor):
         self._services.metrics.stages.observe(
             seconds, "deliver", example=delivery.correlation_id
         )
+        if (trace := self._services.trace) is not None:
+            trace(self._step(delivery, seconds, end.state))
         self._services.metrics.deliveries.add(1, self._connector, end.state)
         if end.state != "sent":
             LOG.warning(

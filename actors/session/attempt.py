@@ -16,7 +16,8 @@ from actors.hooks.book import patience
 from actors.journal import answers
 from actors.journal.answers import NOTHING_KNOWN, Aside, PendingMessage, TurnContext
 from actors.messages import state as message_state
-from actors.messages.inbound import ALONE, Inbound
+from actors.messages.inbound import ALONE, Inbound, Usage
+from actors.messages.tracing import Stage, TracedStep
 from actors.messages.usage import Run, Spent, total
 from actors.protocol import (
     CancelTurn,
@@ -332,6 +333,8 @@ class Attempt:
         self._services.metrics.stages.observe(
             run.seconds, "turn", example=self.inbound.correlation_id
         )
+        if self._services.trace is not None:
+            self._trace("turn", run.seconds, word, run)
         LOG.info(
             "turn ended",
             correlation_id=self.inbound.correlation_id,
@@ -340,6 +343,26 @@ class Attempt:
             attempt=run.attempt,
             seconds=run.seconds,
         )
+
+    def _trace(
+        self, stage: Stage, seconds: float, outcome: str = "ok", run: Run | None = None
+    ) -> None:
+        """Tell whoever traces messages of a step."""
+        trace = self._services.trace
+        if trace is not None:
+            trace(
+                TracedStep(
+                    stage=stage,
+                    correlation_id=self.inbound.correlation_id,
+                    seconds=seconds,
+                    agent=self._persona.name,
+                    turn=self.id,
+                    outcome=outcome,
+                    name="" if run is None else run.model,
+                    model="" if run is None else run.provider,
+                    usage=Usage() if run is None else run.usage,
+                )
+            )
 
     def cancel(self) -> Run | None:
         """Have the agent cancel the turn.
@@ -350,6 +373,9 @@ class Attempt:
         if self.is_started:
             agent = names.agent(self._persona.name)
             self._session.tell(agent, CancelTurn(self.id))
+            if self._services.trace is not None:
+                now = self._services.clock.monotonic()
+                self._trace("turn", now - self._began_at, "cancelled")
         return self.run(self._lost()) if self._spent else None
 
     def call_off(self) -> None:
@@ -412,6 +438,8 @@ class Attempt:
         self._is_granted = True
         now = self._services.clock.monotonic()
         self._services.metrics.stages.observe(now - self._began_at, "queue")
+        if self._services.trace is not None:
+            self._trace("queue", now - self._began_at)
         self._began_at = now
         self._claim()
         if not self._claim_first:

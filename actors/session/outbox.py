@@ -21,6 +21,7 @@ from actors.journal.history import Event, History
 from actors.journal.notices import wake_notifiers
 from actors.memory.messages import tell_remembered
 from actors.messages.state import outcome_of
+from actors.messages.tracing import TracedStep
 from actors.outbound import reactions
 from actors.protocol import Deliver, DrainOutbox, Route, StopDelegated
 from actors.rules.text.limits import NoticeLimiter
@@ -177,10 +178,30 @@ class SessionOutbox:
         committer = Committer(self._services.store)
         committer.submit(session, writing.make, writing.done, "answer")
 
-    def send(self, item: OutboxItem, session: Actor) -> None:
-        """Send an item that is stored."""
+    def send(self, item: OutboxItem, session: Actor, at: float) -> None:
+        """Send an item that is stored, since `at` in Unix seconds."""
+        if (trace := self._services.trace) is not None and isinstance(
+            item, answers.Answer
+        ):
+            trace(self._step(item, max(0.0, self._services.clock.wall() - at)))
+            for each in item.also:
+                trace(settled_with(item, each.inbound))
         _send(item, session, self._agent)
         self._stop_handed(item, session)
+
+    def _step(self, answer: answers.Answer, seconds: float) -> TracedStep:
+        inbound = answer.inbound
+        left = None
+        if inbound.id == inbound.correlation_id and answer.put_off is None:
+            left = parts_for(answer, inbound)
+        return TracedStep(
+            stage="commit",
+            correlation_id=inbound.correlation_id,
+            seconds=seconds,
+            agent=self._agent,
+            outcome=outcome_of(*answer.settled),
+            parts_left=left,
+        )
 
     def write(self, answer: OutboxItem) -> tuple[tuple[Event, ...], Commit]:
         """Make the events and the commit of an item, as of now."""
@@ -413,9 +434,26 @@ class Writing:
         # Why here: the session may be killed before it gets `CommitDecided`, and a
         # later answer must not go out before this one.
         if isinstance(outcome, Committed):
-            self.outbox.send(self.item, session)
+            self.outbox.send(self.item, session, self.at)
             wake_notifiers(session.find, self.entries)
         session.note(CommitDecided(self.item, self.at, outcome, self.events))
+
+
+def settled_with(answer: answers.Answer, inbound: Inbound) -> TracedStep:
+    """Give the step of a message that an answer to another one settles, too."""
+    return TracedStep(
+        stage="settle",
+        correlation_id=inbound.correlation_id,
+        seconds=0.0,
+        outcome=outcome_of(*answer.settled),
+        parts_left=parts_for(answer, inbound),
+    )
+
+
+def parts_for(answer: answers.Answer, inbound: Inbound) -> int:
+    """Count what an answer sends to whoever wrote a message."""
+    cause = inbound.correlation_id
+    return sum(x.is_root and x.correlation_id == cause for x in answer.deliveries)
 
 
 def _send(answer: OutboxItem, session: Actor, agent: str) -> None:

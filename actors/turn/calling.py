@@ -16,6 +16,7 @@ import trio
 from actors import names
 from actors.errors import ModelBusyError, ModelError, ModelFault
 from actors.messages.inbound import ModelAnswer, Usage
+from actors.messages.tracing import TracedStep
 from actors.messages.usage import Spent, add_up
 from actors.models.budget import Spender
 from actors.models.messages import (
@@ -119,6 +120,9 @@ class CallOwner(msgspec.Struct, frozen=True):
     who: Spender
     model: str
     """The agent's own model, used if the wanted one is no longer in the settings."""
+
+    turn: str = ""
+    """Id of the turn that makes them; empty: none does."""
 
 
 class ModelAnswered(msgspec.Struct, frozen=True):
@@ -276,9 +280,32 @@ class ModelCalls:
             if is_untold:
                 usage = read + Usage(0, said.tokens)
             spent = reserved.spent(usage, is_reckoned=is_untold)
+            if self._services.trace is not None:
+                seconds = clock.monotonic() - began
+                self._trace(request, spent, seconds, outcome)
             self._end(reserved, outcome, spent, retry_after)
             hears.pay(self.spent)
         return answer
+
+    def _trace(
+        self, request: ModelRequest, spent: Spent, seconds: float, outcome: Outcome
+    ) -> None:
+        """Tell whoever traces messages of a call."""
+        trace = self._services.trace
+        if trace is not None:
+            trace(
+                TracedStep(
+                    stage="model",
+                    correlation_id=request.correlation_id,
+                    seconds=seconds,
+                    name=spent.model,
+                    agent=request.agent,
+                    turn=self._whose.turn,
+                    outcome=outcome,
+                    model=spent.provider,
+                    usage=spent.usage,
+                )
+            )
 
     def _end(
         self,

@@ -182,7 +182,7 @@ class ModelRounds:
         self.prompting = PromptBuilder(room, persona, services.clock.wall())
         """Writes the requests."""
 
-        whose = CallOwner(self._who, persona.config.model)
+        whose = CallOwner(self._who, persona.config.model, start.turn_id)
         self._calling = ModelCalls(turn, whose, services)
 
     @property

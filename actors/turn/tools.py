@@ -20,6 +20,7 @@ from actors.journal.attachments import names_of
 from actors.memory import scopes
 from actors.messages.inbound import ToolContext, ToolResult, ToolSpec
 from actors.messages.keys import account_of
+from actors.messages.tracing import TracedStep
 from actors.rules.markers.actions import Delegation
 from actors.rules.prompt import tools as tool_notice
 from actors.rules.prompt import tools as tool_results
@@ -257,6 +258,8 @@ class ToolCalls:
             outcome = "error" if returned.is_error else "ok"
             seconds = self._services.clock.monotonic() - began
             self._services.metrics.tool_calls.observe(seconds, call.name, outcome)
+            if (trace := self._services.trace) is not None:
+                trace(self._step(call, seconds, outcome))
             return returned
         tool = self._tools.get(call.name)
         if tool is None:
@@ -297,7 +300,20 @@ class ToolCalls:
         finally:
             took = self._services.clock.monotonic() - began
             self._services.metrics.tool_calls.observe(took, call.name, outcome)
+            if (trace := self._services.trace) is not None:
+                trace(self._step(call, took, outcome))
         return result
+
+    def _step(self, call: ToolCall, seconds: float, outcome: str) -> TracedStep:
+        return TracedStep(
+            stage="tool",
+            correlation_id=self._start.inbound.correlation_id,
+            seconds=seconds,
+            name=call.name,
+            agent=self._persona.name,
+            turn=self._start.turn_id,
+            outcome=outcome,
+        )
 
     def _kept(
         self, call: ToolCall, spec: ToolSpec, result: ToolResult

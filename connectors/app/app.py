@@ -75,6 +75,7 @@ from runtime.telemetry.logs import EventLog
 from runtime.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
+    from actors.messages.tracing import Trace
     from runtime.postgresql.store import PostgresqlStore
 
 LOG = EventLog("store")
@@ -291,6 +292,7 @@ async def open_app(
             read_checklist=read_checklist,
             find_zone=find_zone,
             started_at=clock.monotonic(),
+            trace=await _trace(config, clock, metrics, stack),
         )
         # Closed after the actors, who may use it to the end.
         bench = Workbench(clock, metrics, store, stock.sandbox, blobs=blobs)
@@ -329,6 +331,25 @@ async def open_app(
         await system.start_root(tree(app.company), names.ROOT)
         _bounce_dead_letters(system)
         yield app
+
+
+async def _trace(
+    config: AppConfig, clock: Clock, metrics: Metrics, stack: AsyncExitStack
+) -> Trace | None:
+    """Open what sends traces; None: they are not wanted."""
+    if not config.tracing.is_on:
+        return None
+    # Why here: OpenTelemetry is an extra, and takes a tenth of a second to load.
+    from connectors.app.tracing import open_tracer  # noqa: PLC0415
+
+    kinds = {
+        name: str(each.__struct_config__.tag) for name, each in config.models.items()
+    }
+    tracer = open_tracer(config.tracing, kinds, clock, metrics)
+    if tracer is None:
+        return None
+    stack.push_async_callback(tracer.aclose)
+    return tracer.take
 
 
 def _company(

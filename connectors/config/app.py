@@ -200,6 +200,42 @@ class LogConfig(Struct, frozen=True, forbid_unknown_fields=True):
     one begins."""
 
 
+class TracingConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the steps of each message are sent as a trace (extra `otel`)."""
+
+    is_on: bool = False
+    """Whether messages are traced."""
+
+    endpoint: str = ""
+    """Address of the collector that takes OTLP over HTTP; `/v1/traces` is added unless
+    it ends so. Empty: what OTEL_EXPORTER_OTLP_ENDPOINT and its like say, else
+    http://localhost:4318."""
+
+    headers: dict[str, GivenSecret] = field(default_factory=dict[str, GivenSecret])
+    """HTTP headers for the collector, such as `authorization`."""
+
+    sample_ratio: Annotated[float, Meta(ge=0, le=1)] | None = None
+    """Part of all messages that are traced, from 0 to 1. Unset: what
+    OTEL_TRACES_SAMPLER says, else all."""
+
+    max_waiting: Count = 2048
+    """Most steps that wait to be sent; further ones are dropped and counted."""
+
+
+OTEL_LIBRARY = "opentelemetry.exporter.otlp.proto.http"
+"""What the extra `otel` brings, last of all."""
+
+OTEL_INSTALL = "pip install 'callboard[otel]'"
+
+
+def has_otel() -> bool:
+    """Tell whether the extra `otel` is installed."""
+    try:
+        return importlib.util.find_spec(OTEL_LIBRARY) is not None
+    except ModuleNotFoundError:  # of a package above it
+        return False
+
+
 class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that one settings file says."""
 
@@ -213,6 +249,7 @@ class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):
     store: StoreConfig = field(default_factory=StoreConfig)
     admin: AdminConfig = field(default_factory=AdminConfig)
     log: LogConfig = field(default_factory=LogConfig)
+    tracing: TracingConfig = field(default_factory=TracingConfig)
     sessions: SessionConfig = field(default_factory=SessionConfig)
     compaction: CompactionConfig = field(default_factory=CompactionConfig)
     buffering: BufferingConfig = field(default_factory=BufferingConfig)

@@ -30,12 +30,15 @@ from connectors.chat.platforms import platform_in, platform_of, platforms, setti
 from connectors.config.app import (
     INSTALL,
     LIBRARY,
+    OTEL_INSTALL,
     AppConfig,
     ConnectorConfig,
     HttpConfig,
     StoreConfig,
+    TracingConfig,
+    has_otel,
 )
-from connectors.config.checks import Way, find_zone, unknown
+from connectors.config.checks import Way, check_address, find_zone, unknown
 from connectors.config.embedders import HASHING, OFF
 from connectors.config.mcp_servers import with_servers_file
 from connectors.config.shipped import state_folder
@@ -208,6 +211,20 @@ def check_store(store: StoreConfig) -> Iterator[Complaint]:
         yield Complaint(("store", "dsn"), text, hint)
 
 
+def check_tracing(tracing: TracingConfig) -> Iterator[Complaint]:
+    """Check that traces can be sent, and where to."""
+    if tracing.is_on and not has_otel():
+        text = "the extra 'otel' is not installed"
+        yield Complaint(("tracing", "is_on"), text, OTEL_INSTALL)
+    if tracing.endpoint:
+        yield from check_address(
+            ("tracing", "endpoint"),
+            tracing.endpoint,
+            has_key=bool(tracing.headers),
+            example="http://localhost:4318",
+        )
+
+
 def is_there(path: Path) -> bool:
     """Whether there is such a file, as far as one may look."""
     try:
@@ -254,6 +271,7 @@ def check(app: AppConfig) -> Iterator[Complaint]:
     yield from check_models(app)
     yield from check_budgets(app)
     yield from check_store(app.store)
+    yield from check_tracing(app.tracing)
     yield from check_workspace(app)
     yield from check_sessions(app)
     yield from check_busy(app)

@@ -105,6 +105,7 @@ TABLE: dict[str, SettingRule] = {
     "skills.interceptors": cold("they are hooks, and wait as those do"),
     "store": cold("all that is under way is kept in the database that is open"),
     "tool_calls": live("services"),
+    "tracing": cold("where traces are sent is opened once, before all else"),
     "watchdog": live("services"),
     "web_search": live("tools", "agents"),
     "webhooks": live("services"),

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
 
     from actors.messages.deliveries import Delivery, Draft
     from actors.messages.inbound import Inbound, ModelRequest
+    from actors.messages.tracing import Trace
     from actors.outbound.retry import OnUnknown
     from actors.ports import MediaReader, ReadChecklist, Speak, Tool, ToolSource
     from actors.services import Rememberer
@@ -284,6 +285,7 @@ class Cast:
     presence: PresenceConfig = AT_ONCE
     compaction: CompactionConfig = CompactionConfig()  # noqa: RUF009  frozen
     remember: Rememberer | None = None
+    trace: Trace | None = None
     store: MemoryStore = field(default_factory=MemoryStore)
     metrics: Metrics = field(default_factory=Metrics)
     reports: Reports = field(default_factory=Reports)
@@ -305,6 +307,7 @@ class Cast:
             read_checklist=self.read_checklist,
             receipt_key=self.receipt_key,
             hooks=self.hooks.book,
+            trace=self.trace,
         )
 
     @property

@@ -26,6 +26,9 @@ class LittleSite:
         self.answers = dict(answers)
         self.asked: list[str] = []
         self.headers: list[dict[str, str]] = []
+        self.bodies: list[bytes] = []
+        """What was posted."""
+
         self.is_asked = threading.Event()
         """Set at the first request."""
 
@@ -51,6 +54,7 @@ def open_little_site(answers: Mapping[str, Answer]) -> Generator[LittleSite]:
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length", "0")))
+            site.bodies.append(body)
             self.say(has_tools=b'"tools"' in body)
 
         def say(self, *, has_tools: bool = False) -> None:
