@@ -15,7 +15,7 @@ from connectors.commands.common.database import (
     database_at,
     database_options,
 )
-from connectors.commands.common.output import json_option, say, say_json
+from connectors.commands.common.output import counted, json_option, say, say_json
 from connectors.commands.common.whole_backup import (
     DATABASE_END,
     WHOLE_END,
@@ -23,7 +23,6 @@ from connectors.commands.common.whole_backup import (
     superseded,
     write_whole,
 )
-from connectors.commands.status import counted
 from connectors.files.archive import ArchiveError
 from runtime.clock import SystemClock
 from runtime.errors import StoreRefusedError

@@ -31,6 +31,7 @@ from connectors.admin.settings import (
     written,
 )
 from connectors.app.reload.rules import TABLE
+from connectors.chat.terminal.platform import with_terminal
 from connectors.commands import (
     config_option,
     find_settings,
@@ -288,7 +289,8 @@ def diff(config: Path | None, *, as_json: bool) -> None:
     path, settings = load_found(config)
     database = Path(settings.value.store.path)
     applied = read_running(path, database)
-    saved = flat(settings.value, receipt_key.load(database))
+    # What runs has a terminal in any case.
+    saved = flat(with_terminal(settings.value), receipt_key.load(database))
     here = {name for name, text in saved.items() if NOT_SET not in text}
     in_use = {
         name: text

@@ -19,7 +19,13 @@ from connectors.commands.common.database import (
     rewrite,
 )
 from connectors.commands.common.options import is_wanted, yes_option
-from connectors.commands.common.output import FAILED, json_option, say, say_json
+from connectors.commands.common.output import (
+    FAILED,
+    counted,
+    json_option,
+    say,
+    say_json,
+)
 from connectors.commands.people import PeopleRows
 from connectors.commands.records import (
     RecordComparison,
@@ -27,7 +33,6 @@ from connectors.commands.records import (
     keeping,
     repairs,
 )
-from connectors.commands.status import counted
 from connectors.config.app import StoreConfig
 from runtime.clock import SystemClock
 from runtime.errors import StoreUnavailableError

@@ -16,7 +16,13 @@ from connectors.admin.probes import Ready
 from connectors.admin.schedule import all_rows
 from connectors.admin.usage import BudgetStatus, budget_statuses, sum_up, zone_of
 from connectors.commands.common.database import DatabaseChoice, database_options
-from connectors.commands.common.output import complain, json_option, say, say_json
+from connectors.commands.common.output import (
+    complain,
+    counted,
+    json_option,
+    say,
+    say_json,
+)
 from connectors.commands.tree import ask, find_door
 from connectors.config.app import AppConfig
 from runtime import __version__
@@ -218,12 +224,6 @@ def lines(it: CompanyStatus) -> Iterator[str]:
     yield "" if it.to_do else "all is well"
     for each in it.to_do:
         yield f"to do      {make_safe(each)}"
-
-
-def counted(count: int, noun: str) -> str:
-    """Count things: `1 delivery`, `2 deliveries`."""
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{count:,} {noun if count == 1 else plural}"
 
 
 def told(count: int, noun: str, age: float) -> str:

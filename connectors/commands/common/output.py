@@ -157,3 +157,9 @@ def counting(
     for row in rows:
         yield row
         advance(1)
+
+
+def counted(count: int, noun: str) -> str:
+    """Count things: `1 delivery`, `2 deliveries`."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else plural}"

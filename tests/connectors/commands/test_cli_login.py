@@ -121,7 +121,7 @@ def test_a_link_of_the_command_line_lets_in_beside_a_running_server(
             entered = await browser.post("/login", data={"token": token})
             assert entered.status_code == 303
             page = await browser.get("/chat/with/anna")
-            assert '<span class="who">zoe</span>' in page.text
+            assert "zoe</summary>" in page.text
             await trio.to_thread.run_sync(login, folder, "--revoke-all")
             assert "2 browsers logged out" in capsys.readouterr().out
             gone = await browser.get("/chat/with/anna")

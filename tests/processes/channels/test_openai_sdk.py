@@ -191,7 +191,7 @@ async def test_one_conversation_is_answered_in_order(tmp_path: Path) -> None:
     with served(tmp_path) as server:
         async with async_client_of(server) as client, trio.open_nursery() as nursery:
             nursery.start_soon(send_without_waiting, client, "later first", ended)
-            while "later first" not in server.log:
+            while "message received" not in server.log:
                 await trio.testing.wait_all_tasks_blocked(0.01)
             nursery.start_soon(send_without_waiting, client, "second", ended)
     assert ended == ["later first", "second"]

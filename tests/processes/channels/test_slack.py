@@ -115,7 +115,7 @@ async def test_somebody_writes_and_is_answered_while_it_is_written(
                 assert token not in program.log
         assert there.count("chat.update") >= 1
         said = await trio.to_thread.run_sync(
-            lambda: run("doctor", folder=tmp_path, BOT=BOT, APP=APP)
+            lambda: run("doctor", "--all", folder=tmp_path, BOT=BOT, APP=APP)
         )
     assert "accounts.anna: it is" in said.out
     for token in (BOT, APP):

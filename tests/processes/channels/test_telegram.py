@@ -96,7 +96,7 @@ async def test_somebody_writes_and_is_answered_while_it_is_written(
         assert server.count("editMessageText") >= 1
         assert chat.typing
         said = await trio.to_thread.run_sync(
-            lambda: run("doctor", folder=tmp_path, TOKEN=token)
+            lambda: run("doctor", "--all", folder=tmp_path, TOKEN=token)
         )
     assert "accounts.anna: let in as @anna_bot" in said.out
     assert token not in said.said

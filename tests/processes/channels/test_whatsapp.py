@@ -134,7 +134,12 @@ async def test_the_handshake_somebody_writes_and_doctor_looks(tmp_path: Path) ->
                 assert secret not in program.log
         said = await trio.to_thread.run_sync(
             lambda: run(
-                "doctor", folder=tmp_path, APP=SECRET, VERIFY=TOKEN, TOKEN=meta.token
+                "doctor",
+                "--all",
+                folder=tmp_path,
+                APP=SECRET,
+                VERIFY=TOKEN,
+                TOKEN=meta.token,
             )
         )
     assert "accounts.anna: the number +1 555 0001, Anna can be used" in said.out

@@ -375,7 +375,7 @@ def test_what_root_puts_back_is_the_companys(company: Path, path: Path) -> None:
 
 def test_a_persona_inside_the_workspace_is_put_back_with_it(company: Path) -> None:
     here, config = company.parent, ("--config", str(company))
-    text = company.read_text().replace(f'"{here}/anna"', f'"{here}/work/anna"')
+    text = company.read_text().replace(f'"{here}/anna"', f'"{here / "work" / "anna"}"')
     company.write_text(text)
     (here / "work" / "anna" / "AGENTS.md").write_text("You are Anna.")
     archive = here / "all.tar.gz"
