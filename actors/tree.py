@@ -137,7 +137,7 @@ def tree(company: Company) -> Supervisor:
         return Limiter(
             lambda: services.limits.max_in_flight,
             *shown,
-            connectors=lambda: len(connectors),
+            connectors=partial(_count_shared, company),
         )
 
     hooks = ChildSpec(name="hooks", start=lambda: _hooks(company), shutdown=15.0)
@@ -297,6 +297,12 @@ def memory_children(agent: str, services: Services) -> tuple[ChildSpec, ...]:
         specs.append(ChildSpec(name="scribe", start=write))
     specs.append(ChildSpec(name="memory", start=partial(Memory, agent, kit, services)))
     return tuple(specs)
+
+
+def _count_shared(company: Company) -> int:
+    """Count the connectors that share the turns of a model."""
+    found = company.transports.values()
+    return sum(not transport.abilities.is_operators for transport in found)
 
 
 def _connectors(company: Company) -> Supervisor:

@@ -75,6 +75,11 @@ class Abilities(msgspec.Struct, frozen=True):
     is_idempotent: bool = False
     """Whether the platform shows a delivery once when it is sent twice under one id."""
 
+    is_operators: bool = False
+    """Whether only who runs the program sits there: other connectors need not leave
+    room for it, as they do for each other.
+    """
+
     can_look_up: bool = False
     """Whether the transport can find out if a delivery has arrived
     (`Transport.look_up`).

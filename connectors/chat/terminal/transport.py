@@ -158,6 +158,7 @@ class TerminalTransport:
         """Say that an answer is kept once under one id."""
         return Abilities(
             is_idempotent=True,
+            is_operators=True,
             counts_answers=True,
             shows_typing=True,
             ends_typing=True,

@@ -159,7 +159,7 @@ def said_in(html: str) -> list[str]:
 def one_line(html: str) -> str:
     """Give the author and the words of one message."""
     author = re.search(r'class="author">(.*?)</span>', html)
-    words = re.search(r'class="words">(.*?)</div>\n', html, re.DOTALL)
+    words = re.search(r'class="words[^"]*"[^>]*>(.*?)</div>\n', html, re.DOTALL)
     if author is None or words is None:
         return ""
     text = re.sub(r"<[^>]*>", "", words[1])
