@@ -4,12 +4,14 @@ Each platform is a folder with the same parts: `transport` (begin there), `accou
 `listener`, `inbound`, `events`, `content`, `senders`, `presence`, `files`, `errors`.
 Several of them share the modules of this folder: `platforms.py` says what a platform is
 and what the app gives it, `accounts.py` what platforms with an account for each agent
-have in common, `inbound.py` how a message gets into the company.
+have in common, `inbound.py` how a message gets into the company, `outbox.py` what is
+kept for clients that come back.
 """
 
 __all__ = [
     "gates",
     "markup",
+    "outbox",
     "platforms",
     "server_transport",
     "terminal",

@@ -1,7 +1,7 @@
 """The terminals as one chat account; implements `actors.transport.Transport`.
 
 Each terminal is a conversation of its own. An answer is stored first, then told to the
-terminal if one is there, and else when it comes back: the outbox of WebSockets keeps
+terminal if one is there, and else when it comes back: `connectors/chat/outbox.py` keeps
 it. `callboard chat` opens a seat here if it runs the company itself. If another process
 does, it connects by a Unix socket beside the database, which only the owner of that
 process may open.
@@ -34,6 +34,7 @@ from actors.errors import (
 )
 from actors.messages.deliveries import Abilities, Delivery, Draft, TakesFiles, Typing
 from actors.messages.inbound import Address, Attachment, Inbound
+from connectors.chat.outbox import ClientOutbox
 from connectors.chat.terminal.frames import (
     CHAT,
     READS_TERMINAL,
@@ -56,7 +57,6 @@ from connectors.chat.terminal.frames import (
     TerminalWelcome,
     send,
 )
-from connectors.chat.websocket.outbox import SocketOutbox
 from connectors.fetch.media_types import media_type
 from connectors.files.blobs import with_path
 from runtime import __version__
@@ -146,7 +146,7 @@ class TerminalTransport:
         self._name = name
         self._config = config
         self._parts = parts
-        self.kept = SocketOutbox(parts.store, parts.clock, name, MOST_KEPT)
+        self.kept = ClientOutbox(parts.store, parts.clock, name, MOST_KEPT)
         self._seats: dict[TerminalSeat, None] = {}
         self._noted: OrderedDict[str, NotedMessage] = OrderedDict()
         self._nursery: trio.Nursery | None = None

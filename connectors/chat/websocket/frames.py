@@ -18,7 +18,7 @@ from runtime.store.text import why_no_json
 
 if TYPE_CHECKING:
     from actors.messages.deliveries import Draft, Typing
-    from connectors.chat.websocket.outbox import StoredAnswer
+    from connectors.chat.outbox import StoredAnswer
 
 CLIENT = re.compile(r"[A-Za-z0-9._~-]{16,128}", re.ASCII)
 """What clients may call themselves: as long as what nobody guesses."""

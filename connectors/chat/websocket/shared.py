@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from actors.transport import Ingress
-    from connectors.chat.websocket.outbox import SocketOutbox
+    from connectors.chat.outbox import ClientOutbox
     from connectors.chat.websocket.platform import WebSocketConfig
     from runtime.clock import Clock
     from runtime.ids import IdSource
@@ -80,7 +80,7 @@ class SocketShared:
     config: WebSocketConfig
     clock: Clock
     ids: IdSource
-    kept: SocketOutbox
+    kept: ClientOutbox
     metrics: SocketMetrics
     agents: Callable[[], tuple[str, ...]]
     """Names those that people can speak to now."""

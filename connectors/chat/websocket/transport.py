@@ -19,11 +19,11 @@ from msgspec import structs
 from actors.delegation.owed import Owed
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
 from actors.messages.deliveries import Abilities, Delivery, Draft, Typing
+from connectors.chat.outbox import ClientOutbox
 from connectors.chat.server_transport import ServerTransport
 from connectors.chat.websocket import frames
 from connectors.chat.websocket.connection import ClientConnection
 from connectors.chat.websocket.errors import ClientGoneError, ClientRefusedError
-from connectors.chat.websocket.outbox import SocketOutbox
 from connectors.chat.websocket.session import Guest, Visit, let_go, receive
 from connectors.chat.websocket.shared import SocketCounters, SocketMetrics, SocketShared
 from connectors.config.checks import is_loopback
@@ -83,7 +83,7 @@ class WebSocketTransport(ServerTransport):
         self._config = config
         self._parts = parts
         self._make_client = make_client
-        self.kept = SocketOutbox(parts.store, parts.clock, name, config.keep_messages)
+        self.kept = ClientOutbox(parts.store, parts.clock, name, config.keep_messages)
         self._metrics = SocketMetrics(parts.once(SocketCounters), name)
         self._visits: dict[str, list[Visit]] = {}
         self._noted: OrderedDict[str, Noted] = OrderedDict()

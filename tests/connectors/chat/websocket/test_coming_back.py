@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address
+from connectors.chat.outbox import CLIENTS, PLACES, SAID, ClientOutbox
 from connectors.chat.websocket.frames import chat_of
-from connectors.chat.websocket.outbox import CLIENTS, PLACES, SAID, SocketOutbox
 from connectors.chat.websocket.platform import WebSocketConfig
 from runtime.clock import SystemClock
 from runtime.store.in_memory import MemoryStore
@@ -164,7 +164,7 @@ async def test_who_never_said_an_id_leaves_nothing_behind() -> None:
 
 
 async def test_clients_that_stay_away_are_forgotten() -> None:
-    kept = SocketOutbox(MemoryStore(), SystemClock(), "websocket", 10)
+    kept = ClientOutbox(MemoryStore(), SystemClock(), "websocket", 10)
     await kept.see("zoe", is_passing=False)
     assert await kept.forget_old(SystemClock().wall() - 5, lambda _: False) == 0
     later = SystemClock().wall() + 5
@@ -186,7 +186,7 @@ def test_whatever_happens_the_newest_are_kept_once_and_in_order(
 
 async def play(steps: list[str], most: int) -> None:
     store, clock, count, chat = MemoryStore(), SystemClock(), 0, chat_of(ZOE)
-    kept = SocketOutbox(store, clock, "websocket", most)
+    kept = ClientOutbox(store, clock, "websocket", most)
     await kept.see(chat, is_passing=False)
     for step in steps:
         if step == "say":
@@ -198,7 +198,7 @@ async def play(steps: list[str], most: int) -> None:
         if step == "has":
             await kept.has(chat, count)
         if step == "restart":
-            kept = SocketOutbox(store, clock, "websocket", most)
+            kept = ClientOutbox(store, clock, "websocket", most)
             await kept.load()
         client = kept.get(chat)
         assert client is not None

@@ -9,7 +9,7 @@ import trio.testing
 
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address
-from connectors.chat.websocket.outbox import SocketOutbox
+from connectors.chat.outbox import ClientOutbox
 from runtime.clock import SystemClock
 from runtime.store.in_memory import MemoryStore
 
@@ -37,14 +37,14 @@ def said(number: int) -> Delivery:
     return Delivery(
         id=f"d{number}",
         correlation_id="m",
-        address=Address("websocket", CHAT),
+        address=Address("desk", CHAT),
         agent="anna",
         text=f"words {number}",
     )
 
 
-def kept_in(store: MemoryStore) -> SocketOutbox:
-    return SocketOutbox(store, SystemClock(), "websocket", 100)
+def kept_in(store: MemoryStore) -> ClientOutbox:
+    return ClientOutbox(store, SystemClock(), "desk", 100)
 
 
 async def test_a_new_client_that_comes_twice_at_once_loses_no_message() -> None:

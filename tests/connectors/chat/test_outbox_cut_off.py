@@ -10,7 +10,7 @@ import trio.testing
 
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address
-from connectors.chat.websocket.outbox import SocketOutbox
+from connectors.chat.outbox import ClientOutbox
 from runtime.clock import SystemClock
 from tests.fakes.store.queued_store import QueuedStore
 
@@ -21,15 +21,15 @@ def said(number: int) -> Delivery:
     return Delivery(
         id=f"d{number}",
         correlation_id="m",
-        address=Address("websocket", CHAT),
+        address=Address("desk", CHAT),
         agent="anna",
         text=f"words {number}",
     )
 
 
-async def kept_in(store: QueuedStore) -> SocketOutbox:
+async def kept_in(store: QueuedStore) -> ClientOutbox:
     """Keep one client, that was told one thing."""
-    kept = SocketOutbox(store, SystemClock(), "websocket", 100)
+    kept = ClientOutbox(store, SystemClock(), "desk", 100)
     await kept.load()
     await kept.see(CHAT, is_passing=False)
     await kept.add(said(1))
@@ -49,7 +49,7 @@ async def cut_off(store: QueuedStore, act: Callable[[], Awaitable[object]]) -> N
         nursery.cancel_scope.cancel()
 
 
-async def told(kept: SocketOutbox) -> list[tuple[int, str]]:
+async def told(kept: ClientOutbox) -> list[tuple[int, str]]:
     return [(each.number, each.text) for each in await kept.after(CHAT, 0, 10)]
 
 
@@ -97,7 +97,7 @@ async def test_a_listener_that_begins_again_meanwhile_loses_nothing() -> None:
     assert await told(kept) == [*ALL, (4, "words 4")]
 
 
-Act = Callable[[SocketOutbox], Awaitable[object]]
+Act = Callable[[ClientOutbox], Awaitable[object]]
 
 ACTS: dict[str, Act] = {
     "see": lambda kept: kept.see(CHAT, is_passing=False),
@@ -116,7 +116,7 @@ async def test_whatever_was_cut_off_the_memory_says_what_the_disk_says(
     await cut_off(store, lambda: act(kept))
     store.open()
     await kept.see(CHAT, is_passing=False)
-    again = SocketOutbox(store, SystemClock(), "websocket", 100)
+    again = ClientOutbox(store, SystemClock(), "desk", 100)
     await again.load()
     assert kept.get(CHAT) == again.get(CHAT)
     assert await kept.forget(CHAT)

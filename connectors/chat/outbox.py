@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from runtime.clock import Clock
     from runtime.store.port import Store
 
-LOG = EventLog("websocket")
+LOG = EventLog("outbox")
 
 CLIENTS, SAID, PLACES = "socket_client", "socket_said", "socket_place"
 
@@ -114,7 +114,7 @@ MOST_AHEAD = 1_000_000
 """How much more than was said to a client it may say that it has."""
 
 
-class SocketOutbox:
+class ClientOutbox:
     """The clients of one connector; there is one writer, the transport.
 
     Args:
