@@ -124,11 +124,11 @@ class TerminalClient:
         await self._send(TerminalHas(number))
 
     async def _send(self, frame: TerminalSay | TerminalHas) -> None:
-        if self._stream is None:
-            return
         try:
             async with self._sending:
-                await send(self._stream, frame)
+                # Why here: it may have broken while others were sending.
+                if self._stream is not None:
+                    await send(self._stream, frame)
         except GONE:
             pass  # the reader notices, and it is said again
 

@@ -179,6 +179,20 @@ async def test_a_terminal_comes_back_and_hears_and_says_all_once(
     assert autojump_clock.current_time() < 5
 
 
+async def test_what_waits_to_be_sent_when_the_connection_breaks_ends_nothing(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    del autojump_clock
+    async with open_room() as room:
+        desk = await room.open(DESK)
+        async with trio.open_nursery() as nursery:
+            for text in ("one", "two", "three"):
+                nursery.start_soon(desk.say, text)
+            await room.cut()
+        inbounds = [await room.ingress.next() for _ in range(3)]
+    assert {each.text for each in inbounds} == {"one", "two", "three"}
+
+
 async def test_a_message_whose_receipt_was_lost_counts_once(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
