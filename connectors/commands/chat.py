@@ -153,11 +153,21 @@ async def _talk(
     """Talk until the person leaves."""
     face.client = TerminalClient(reach, hello, face, IdSource(SystemClock()))
 
-    async def listen() -> None:
-        await face.ready.wait()
-        await face.client.run(first)
+    # Why shielded: told to end, the person's end says what it showed, and goes itself.
+    listening = trio.CancelScope(shield=True)
 
-    await wait_any(face.run, listen)
+    async def listen() -> None:
+        with listening:
+            await face.ready.wait()
+            await face.client.run(first)
+
+    async def show() -> None:
+        try:
+            await face.run()
+        finally:
+            listening.cancel()
+
+    await wait_any(show, listen)
 
 
 def make_face(database: Path, where: str) -> PlainChat | ScreenChat:

@@ -81,11 +81,13 @@ class TerminalClient:
         self._ids = ids
         self._stream: trio.abc.Stream | None = None
         self._sending = trio.Lock()
+        self._is_leaving = False
+        self._ended = trio.Event()
         self._unsure: dict[str, TerminalSay] = {}
         """Messages of which the company has not said that it has them."""
 
     async def run(self, first: trio.abc.Stream | None = None) -> None:
-        """Talk until cancelled; when the connection breaks, come back.
+        """Talk until it leaves or is cancelled; when the connection breaks, come back.
 
         Args:
             first: an open connection; None: dial.
@@ -93,6 +95,25 @@ class TerminalClient:
         Raises:
             TerminalRefusedError: it is not let in.
         """
+        try:
+            await self._run(first)
+        finally:
+            self._ended.set()
+
+    async def leave(self) -> None:
+        """Go, as soon as the company has taken in all that was sent."""
+        stream = self._stream
+        if not isinstance(stream, trio.abc.HalfCloseableStream):
+            return
+        self._is_leaving = True
+        try:
+            async with self._sending:
+                await stream.send_eof()
+        except GONE:
+            return
+        await self._ended.wait()
+
+    async def _run(self, first: trio.abc.Stream | None) -> None:
         stream = first or await self._redial()
         while True:
             try:
@@ -103,6 +124,8 @@ class TerminalClient:
                 self._stream = None
                 with trio.CancelScope(shield=True):
                     await trio.aclose_forcefully(stream)
+            if self._is_leaving:
+                return
             self._face.lose()
             await trio.sleep(RETRY_EVERY)
             stream = await self._redial()

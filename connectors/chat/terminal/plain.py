@@ -41,7 +41,8 @@ MOST_UNANSWERED = 256
 """Messages that may wait for answers; one more is refused."""
 
 LEAVE_TIMEOUT = 1.0
-"""Seconds that the last line feed may take: the screen may have been stopped."""
+"""Seconds that leaving may take, and the last line feed: the screen may have been
+stopped."""
 
 NOWHERE = Address("terminal", "terminal")
 
@@ -111,6 +112,7 @@ class PlainChat:
         self._number = 0
         """Of the last answer that was given to the printer."""
 
+        self._is_leaving = False  # what comes now is told next time
         self._is_lost = False
         self._has_prompt = False
         self._was_asked = False  # something that /approve and /deny answer
@@ -118,16 +120,25 @@ class PlainChat:
         """Why nothing could be shown any more; None if that is not why it ended."""
 
     async def run(self) -> None:
-        """Converse until the input or the output ends, or `/quit`."""
+        """Converse until the input or the output ends, or `/quit`.
+
+        What was printed is acknowledged at the end, also if it is cancelled: else it
+        would be printed again next time.
+        """
+        printing = trio.CancelScope(shield=True)
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._print, nursery.cancel_scope)
+                nursery.start_soon(self._print, nursery.cancel_scope, printing)
                 nursery.start_soon(self._acknowledge)
                 self.ready.set()
-                await self._converse()
-                await self._printer.put("").wait()
-                await self.client.have(self._number)
-                nursery.cancel_scope.cancel()
+                try:
+                    await self._converse()
+                    await self._printer.put("").wait()
+                finally:
+                    with trio.move_on_after(LEAVE_TIMEOUT, shield=True):
+                        await self._leave()
+                    printing.cancel()
+                    nursery.cancel_scope.cancel()
         finally:
             await self._leave_line()
 
@@ -135,6 +146,8 @@ class PlainChat:
 
     def hear(self, frame: FromCompany) -> None:
         """Print what the company sends."""
+        if self._is_leaving:
+            return
         match frame:
             case TerminalTold():
                 self._told(frame)
@@ -239,6 +252,14 @@ class PlainChat:
             self._owed.clear()
             self._notice(f"no answer within {timeout:g} s; going on without it")
 
+    async def _leave(self) -> None:
+        """Acknowledge what was printed, and go."""
+        self._is_leaving = True
+        await self._printer.put("").wait()
+        if self._printer.is_running:
+            await self.client.have(self._number)
+        await self.client.leave()
+
     async def _leave_line(self) -> None:
         """Let what comes next on this screen, such as a shell, begin a new line."""
         if self._has_prompt or self._speakers.is_speaking:
@@ -304,9 +325,12 @@ class PlainChat:
         self._changed.set()
         self._changed = trio.Event()
 
-    async def _print(self, conversation: trio.CancelScope) -> None:
+    async def _print(
+        self, conversation: trio.CancelScope, printing: trio.CancelScope
+    ) -> None:
         try:
-            await self._printer.run()
+            with printing:
+                await self._printer.run()
         except OSError as error:
             LOG.info("output closed", error=str(error))
             self.output_error = error

@@ -55,6 +55,27 @@ async def test_an_interactive_chat_reads_on_and_prompts_again() -> None:
     assert chat.console.screen == "you> you> \nanna> hi\nyou> \n"
 
 
+async def test_what_was_printed_when_it_was_told_to_end_is_not_told_again() -> None:
+    class LastConsole(FakeConsole):
+        async def write(self, text: str) -> None:
+            if "anna> hi" in text:
+                nursery.cancel_scope.cancel()  # as Ctrl-C does
+            await super().write(text)
+
+    chat = Chat(TYPED, LastConsole("hello"))
+    async with trio.open_nursery() as company:
+        await company.start(chat.listen)
+        with trio.fail_after(5):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(chat.talk)
+                inbound = await chat.ingress.next()
+                await chat.say(inbound, "anna", "hi")
+        client = chat.terminal.kept.get(inbound.address.chat)
+        company.cancel_scope.cancel()
+    assert client is not None
+    assert client.has == client.last == 1
+
+
 async def test_drafts_are_shown_word_by_word_and_not_repeated() -> None:
     async with open_chat(PIPE, FakeConsole("hello")) as chat:
         inbound = await chat.ingress.next()

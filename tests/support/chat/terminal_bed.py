@@ -151,10 +151,13 @@ class Chat(TerminalBed):
 
     async def talk(self) -> None:
         """Converse until the person leaves."""
+        listening = trio.CancelScope(shield=True)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._hear)
-            await self.face.run()
-            nursery.cancel_scope.cancel()
+            nursery.start_soon(self._hear, listening)
+            try:
+                await self.face.run()
+            finally:
+                listening.cancel()
         self.ended.set()
 
     async def sit(self) -> None:
@@ -171,9 +174,10 @@ class Chat(TerminalBed):
             await self.talk()
             nursery.cancel_scope.cancel()
 
-    async def _hear(self) -> None:
-        await self.face.ready.wait()
-        await self.face.client.run()
+    async def _hear(self, listening: trio.CancelScope) -> None:
+        with listening:
+            await self.face.ready.wait()
+            await self.face.client.run()
 
     async def rest(self) -> None:
         """Wait until the person has left, or waits for something to type."""
