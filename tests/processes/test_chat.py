@@ -82,6 +82,8 @@ def test_on_a_screen_ctrl_c_stops_the_answer_and_then_leaves(tmp_path: Path) -> 
     (history,) = tmp_path.rglob("*.history")
     assert stat.S_IMODE(history.stat().st_mode) == 0o600
     assert "+tell me a story" in history.read_text()
+    again = run(*CHAT, folder=tmp_path, typed="thank you\n")
+    assert again.out == "you> thank you\nanna> You are welcome!\n"
 
 
 def test_a_screen_gives_the_terminal_back_when_it_is_told_to_end(

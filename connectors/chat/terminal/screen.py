@@ -353,8 +353,9 @@ class ScreenChat:
             finally:
                 done.set()
 
+        carrying = trio.CancelScope(shield=True)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._carry_out)
+            nursery.start_soon(self._carry_out, carrying)
             nursery.start_soon(self._tick)
             try:
                 await trio.to_thread.run_sync(prompt, abandon_on_cancel=True)
@@ -363,6 +364,9 @@ class ScreenChat:
                     self._post(self._leave)
                     with trio.CancelScope(shield=True):
                         await trio.to_thread.run_sync(done.wait, LEAVE_WITHIN)
+                with trio.move_on_after(LEAVE_WITHIN, shield=True):
+                    await self._finish()
+                carrying.cancel()
                 nursery.cancel_scope.cancel()
 
     def hear(self, frame: FromCompany) -> None:
@@ -373,9 +377,21 @@ class ScreenChat:
         """Show that the company is gone."""
         self._post(self._lose)
 
-    async def _carry_out(self) -> None:
-        async for act in self._acts:
-            await act()
+    async def _carry_out(self, carrying: trio.CancelScope) -> None:
+        with carrying:
+            async for act in self._acts:
+                await act()
+
+    async def _finish(self) -> None:
+        """Go, behind all that was asked: what was shown is acknowledged."""
+        is_gone = trio.Event()
+
+        async def leave() -> None:
+            await self.client.leave()
+            is_gone.set()
+
+        self._ask(leave)
+        await is_gone.wait()
 
     async def _tick(self) -> None:
         await self.ready.wait()
