@@ -11,7 +11,6 @@ kept for clients that come back.
 __all__ = [
     "gates",
     "markup",
-    "outbox",
     "platforms",
     "server_transport",
     "terminal",

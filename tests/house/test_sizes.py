@@ -15,7 +15,7 @@ MOST_ENTRIES = 20
 """Files and folders in one folder."""
 
 # Folders whose entries are one line per subject.
-ROOTS = {"actors": 30, "connectors/commands": 35}
+ROOTS = {"actors": 30, "connectors/chat": 21, "connectors/commands": 35}
 
 MARKERS = {"py.typed"}
 """Files that only say something of their folder."""
