@@ -16,5 +16,6 @@ __all__ = [
     "priority",
     "progress",
     "state",
+    "tracing",
     "usage",
 ]
