@@ -147,5 +147,5 @@ def test_it_calls_the_tools_of_a_server(folder: Path) -> None:
 
 
 def test_the_doctor_runs_it_once(folder: Path) -> None:
-    done = callboard(folder, "doctor")
+    done = callboard(folder, "doctor", "--all")
     assert "models.main: starts in the sandbox, and says" in done.out

@@ -126,5 +126,5 @@ def test_it_runs_commands_in_the_folder_of_its_conversation(folder: Path) -> Non
 
 
 def test_the_doctor_runs_it_once(folder: Path) -> None:
-    done = callboard(folder, "doctor")
+    done = callboard(folder, "doctor", "--all")
     assert "models.main: starts in the sandbox, and says 'codex-cli" in done.out

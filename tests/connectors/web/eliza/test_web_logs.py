@@ -85,7 +85,7 @@ async def test_lines_of_clients_stand_in_the_log_as_theirs(
         assert taken == {"received": 1}
         (line,) = (await bed.client.get(LOGS)).json()["logs"]
         assert (line["msg"], line["source"]) == ("client says", "gui")
-        assert "text" not in line  # words of people are not kept in the log
+        assert line["text"] == "no ***"
         bad = {"logs": [{"level": "loud", "message": "x"}]}
         assert (await bed.refused("POST", LOGS, json=bad))[0] == 400
     assert caplog.records[-1].levelno == logging.ERROR
