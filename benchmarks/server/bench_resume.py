@@ -57,7 +57,7 @@ def measure(plan: Plan) -> list[Figure]:
             asyncio.run(leave(server.address, left, plan.size))
         with provided(0.0) as base_url:
             for _ in range(min(RESTARTS, plan.size // 5)):
-                shutil.copytree(left, home)
+                shutil.copytree(left, home, ignore=shutil.ignore_patterns("*.socket"))
                 one, other = resume(home, with_provider(base_url) + ROOMY)
                 ready.append(one)
                 answered.append(other)

@@ -233,14 +233,14 @@ WIDTH, HEIGHT = 300.0, 72.0
 def chart_lines(*rows: Sequence[float | None]) -> ChartLines:
     """Draw values as lines, the highest of all at the top; None: no value there."""
     top = max((x for row in rows for x in row if x is not None), default=0.0)
-    scale = (HEIGHT - 4) / top if top > 0 else 0.0
     paths: list[str] = []
     for row in rows:
         step, pen, path = WIDTH / max(1, len(row) - 1), "M", ""
         for index, value in enumerate(row):
             if value is None:
                 continue
-            path += f"{pen}{index * step:.1f} {HEIGHT - 1 - value * scale:.1f}"
+            height = value / top * (HEIGHT - 4) if top > 0 else 0.0
+            path += f"{pen}{index * step:.1f} {HEIGHT - 1 - height:.1f}"
             pen = "L"
         paths.append(path)
     first = rows[0]

@@ -109,7 +109,12 @@ def expected(case: Case) -> Log:
     world = Reference(case.begin + 0.25, case.catch_up)
     for name, (rule, anchor) in case.rules.items():
         times = all_times(rule, case.zone, anchor, case.begin - SPAN, case.begin + SPAN)
-        it = Entry(times, repeats=bool(rule), is_beat=rule.startswith("beat"))
+        it = Entry(
+            times,
+            repeats=bool(rule),
+            is_beat=rule.startswith("beat"),
+            is_every=rule.startswith("every"),
+        )
         it.next_due = float(next(at for at in times if not rule or at > case.begin))
         world.put(name, it)
     world.start()

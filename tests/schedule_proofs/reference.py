@@ -32,6 +32,7 @@ class Entry:
     times: list[int]
     repeats: bool = True
     is_beat: bool = False
+    is_every: bool = False
     next_due: float = 0.0
     run_at: float = 0.0
     last: int = 0
@@ -178,7 +179,8 @@ class Reference:
             return passed
         catch_up = "skip" if it.is_beat else self.catch_up
         chosen = passed[-(self.most if catch_up == "all" else 1) :]
-        self.skipped["missed"] += min(len(passed) - len(chosen), COUNTED)
+        missed = len(passed) - len(chosen)
+        self.skipped["missed"] += missed if it.is_every else min(missed, COUNTED)
         if catch_up == "skip" and self.wall - passed[-1] > self.late_within:
             self.skipped["missed"] += len(chosen)
             return []
