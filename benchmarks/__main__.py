@@ -134,7 +134,7 @@ def tell_comparison(record: Record) -> None:
 
 
 def tell(text: str) -> None:
-    """Write a line for whoever waits."""
+    """Write a line for the person who waits."""
     print(text, file=sys.stderr, flush=True)
 
 

@@ -227,7 +227,7 @@ def compare(root: Path, wanted: Comparison, options: Sequence[str]) -> list[Rati
 
 
 def tell(text: str) -> None:
-    """Write a line for whoever waits."""
+    """Write a line for the person who waits."""
     print(text, file=sys.stderr, flush=True)
 
 

@@ -1,10 +1,11 @@
 """Places that several share, so that nobody can take them all.
 
-Whoever waits for a place takes turns with the others who wait, however much each asks
-for, and nobody holds more than three quarters of the places: so a newcomer need not
-wait until somebody else is done. An owner of places is named by a text; the empty one
-is nobody in particular and may hold all. Where owners are behind others, as people
-are behind an API key, `PlacesHeld` gives each of them a share of the other's share.
+Those who wait for a place take turns, however much each asks for, and nobody holds more
+than three quarters of the places, rounded up: so a newcomer need not wait until
+somebody else is done, but where there are three places or fewer. An owner of places is
+named by a text; the empty one is nobody in particular and may hold all. Where owners
+are behind others, as people are behind an API key, `PlacesHeld` gives each of them a
+share of the other's share.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class PlacesHeld:
         """Tell whether an owner may hold one more, if there is one.
 
         Args:
-            owner: who asks; or whoever stands before them, to ask for all behind.
+            owner: who asks; or the names before them, to ask for all behind.
             most: how many places there are.
             first: how many names, from the widest, have no share: they are alone.
         """

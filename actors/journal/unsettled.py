@@ -201,7 +201,7 @@ class OpenMessages:
         return len(self._owners)
 
     def may_add(self, owner: Owner) -> bool:
-        """Tell whether there is room for one more; nobody takes up all of it."""
+        """Tell whether an owner may have one more open message, within their share."""
         most = self._most()
         return len(self._owners) < most and self._held.may_add(owner, most)
 

@@ -1,4 +1,4 @@
-"""What was done for a message, step by step, for whoever traces messages.
+"""What was done for a message, step by step, for tracing.
 
 A step is told once it has ended. It holds names, times and counts, and no words of
 people or agents.
@@ -53,7 +53,7 @@ class TracedStep(msgspec.Struct, frozen=True, kw_only=True):
     """The tokens of a model call."""
 
     is_to_asker: bool = False
-    """Whether it sent a part of the answer to whoever wrote the message."""
+    """Whether it sent a part of the answer to the author of the message."""
 
     parts_left: int | None = None
     """How many parts of that answer are still to be sent; None: the step does not say.

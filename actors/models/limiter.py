@@ -124,7 +124,7 @@ class WaitingLine:
         """Give the next request that may be granted; None: there is none.
 
         Args:
-            may: tells it of whoever asks, and of everybody behind a name.
+            may: tells it of one request, or of everybody behind a name.
             before: the names before this line.
         """
         if not may(before, None):
@@ -383,7 +383,7 @@ class Limiter(Actor):
         self._grant(model)
 
     def _may_have(self, asked: AcquirePermit) -> bool:
-        """Whether whoever asks, and each name before theirs, may have one more."""
+        """Whether a request's owner, and each name before it, may have one more."""
         model, owner = asked.model, asked.owner
         may_hold = self._may_hold(model, owner, None)  # with all names before theirs
         return may_hold and self._may_hold(model, owner, asked)
@@ -410,7 +410,7 @@ class Limiter(Actor):
             self._shown.set(len(queue or ()), model)
 
     def _may_hold(self, model: str, owner: Owner, asked: AcquirePermit | None) -> bool:
-        """Whether an owner, and whoever stands before, may have one more permit."""
+        """Whether an owner, and each name before it, may have one more permit."""
         if asked is not None:
             holders = self._holders.values()
             return not (asked.is_suspect and any(x.is_suspect for x in holders))

@@ -347,7 +347,7 @@ class Attempt:
     def _trace(
         self, stage: Stage, seconds: float, outcome: str = "ok", run: Run | None = None
     ) -> None:
-        """Tell whoever traces messages of a step."""
+        """Report a step to tracing."""
         trace = self._services.trace
         if trace is not None:
             trace(

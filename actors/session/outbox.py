@@ -451,7 +451,7 @@ def settled_with(answer: answers.Answer, inbound: Inbound) -> TracedStep:
 
 
 def parts_for(answer: answers.Answer, inbound: Inbound) -> int:
-    """Count what an answer sends to whoever wrote a message."""
+    """Count what an answer sends to the author of a message."""
     cause = inbound.correlation_id
     return sum(x.is_root and x.correlation_id == cause for x in answer.deliveries)
 

@@ -290,7 +290,7 @@ class ModelCalls:
     def _trace(
         self, request: ModelRequest, spent: Spent, seconds: float, outcome: Outcome
     ) -> None:
-        """Tell whoever traces messages of a call."""
+        """Report a call to tracing."""
         trace = self._services.trace
         if trace is not None:
             trace(

@@ -1,4 +1,4 @@
-"""What is a person's in a store, row by row, and what is left of it when it is erased.
+"""Which rows of a store belong to a person, and what stays of each when it is erased.
 
 Pure. Rows are seen as JSON and not as what they are elsewhere: what another release
 wrote is found, too. First all rows are learnt from, because an answer says only which
@@ -50,7 +50,7 @@ class PersonTraces:
         """Conversations with others, in which they wrote."""
 
         self._answers: set[str] = set()
-        """Messages of whoever else was answered together with them."""
+        """Messages of others who were answered together with them."""
 
         self._groups: set[str] = set()
         self._gone: set[str] = set()
@@ -112,7 +112,7 @@ class PersonTraces:
             self._causes.add(name)
 
     def left_of(self, row: AnyRow) -> bytes | None:
-        """Give what is left of a row: all (the same bytes), a part, or nothing."""
+        """Give what stays of a row: all of it (the same bytes), a part, or None."""
         body = as_json(row.body)
         if row.table == "journal":
             return self._left_of_event(row, body)

@@ -217,7 +217,7 @@ class MessageTracer:
         return own, turn if step.stage in {"model", "tool"} else root
 
     def _concluded(self, step: TracedStep) -> str | None:
-        """Give the outcome, if nothing more is to be done for whoever wrote."""
+        """Give the outcome, if nothing more is to be done for the author."""
         left, outcome = step.parts_left, step.outcome
         if step.is_to_asker:
             before, was = self._left.get(step.correlation_id, (1, "ok"))

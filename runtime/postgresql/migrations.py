@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from runtime.postgresql.server import Db
 
 MIGRATING = 4_811_302_731_901
-"""Key of the advisory lock that whoever changes the tables holds."""
+"""Key of the advisory lock that is held while tables are changed."""
 
 TEXT = 'text COLLATE "C" NOT NULL'
 """Compared by its bytes, as every engine does."""

@@ -96,7 +96,7 @@ def moment(db: Db) -> Generator[None]:
     db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     try:
         yield
-    except BaseException:
+    except BaseException:  # whatever ends it, the transaction is over
         if not db.closed:
             db.rollback()
         raise

@@ -137,7 +137,7 @@ class PostgresqlStore:
     def when_broken(self, tell: Callable[[StoreUnavailableError], object]) -> None:
         """Have somebody told, on the trio thread, that a thread has ended.
 
-        This store will never take anything again: whoever uses it had better end.
+        This store will never take anything again: its process had better end.
 
         Args:
             tell: called with the reason, perhaps more than once; must neither wait nor

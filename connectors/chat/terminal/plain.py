@@ -88,7 +88,7 @@ class PlainChat:
     """
 
     client: TerminalClient
-    """Set by whoever makes both."""
+    """Set by the code that makes both."""
 
     def __init__(self, settings: PlainSettings, console: Console) -> None:
         self._settings = settings

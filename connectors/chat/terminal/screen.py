@@ -295,7 +295,7 @@ class ScreenChat:
     """
 
     client: TerminalClient
-    """Set by whoever makes both."""
+    """Set by the code that makes both."""
 
     output_error: OSError | None = None
 

@@ -437,7 +437,7 @@ class TerminalTransport:
         try:
             door = listen_at(path)
         except OSError as error:
-            # Why no failure: whoever runs the company can do without it.
+            # Why no failure: an operator can do without it.
             LOG.warning(
                 "other terminals cannot connect", path=str(path), why=str(error)
             )
@@ -577,7 +577,7 @@ def listen_at(path: Path) -> socket.socket:
         finally:
             os.umask(before)
         door.listen(MOST_SEATS)
-    except BaseException:
+    except BaseException:  # whatever ends it, no socket stays open
         door.close()
         raise
     return door
@@ -599,7 +599,7 @@ async def dial(path: Path) -> trio.abc.Stream:
         stream = trio.socket.socket(trio.socket.AF_UNIX, trio.socket.SOCK_STREAM)
         try:
             await stream.connect(name)
-        except BaseException:
+        except BaseException:  # cancelled, too: nobody else could close it
             stream.close()
             raise
     return trio.SocketStream(stream)

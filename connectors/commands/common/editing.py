@@ -246,7 +246,7 @@ def add_agent(
     made = write_texts(edited.path.parent, name, template)
     try:
         settings = edited.save()
-    except BaseException:
+    except BaseException:  # Ctrl-C, too, leaves nothing behind
         undo(made)
         raise
     say(f"Added {name} to {path}, with model {settings.value.agents[name].model}.")
