@@ -1,16 +1,16 @@
 """Places that several share, so that nobody can take them all.
 
-Those who wait for a place take turns, however much each asks for, and nobody holds more
-than three quarters of the places, rounded up: so a newcomer need not wait until
-somebody else is done, but where there are three places or fewer. An owner of places is
-named by a text; the empty one is nobody in particular and may hold all. Where owners
-are behind others, as people are behind an API key, `PlacesHeld` gives each of them a
-share of the other's share.
+Nobody holds more than three quarters of the places, rounded down: of two or more, one
+is always kept for somebody else, so that a newcomer need not wait until others are
+done. A single place is anybody's. Those who wait for a place take turns, however much
+each asks for, and whoever had the last one comes after the others: so a newcomer has
+the next place that is free. An owner of places is named by a text; the empty one is
+nobody in particular and may hold all. Where owners are behind others, as people are
+behind an API key, `PlacesHeld` gives each of them a share of the other's share.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -21,13 +21,11 @@ import trio
 
 T = TypeVar("T")
 
-# Chosen: of four places one is left to others; of less than four, none.
-MOST_OF_ONE = 0.75
-
 
 def most_of_one(most: int) -> int:
-    """Say how many of `most` places one owner may hold."""
-    return math.ceil(most * MOST_OF_ONE)
+    """Say how many of `most` places one owner may hold: three quarters, at least 1."""
+    # Chosen: whoever is alone loses little, and of two places one is kept for others.
+    return max(1, most * 3 // 4)
 
 
 Owner = tuple[str, ...]
@@ -39,7 +37,8 @@ class PlacesHeld:
     """Counts the places that owners hold; tells who may hold one more. Pure.
 
     A name holds at most three quarters of what the name before it may hold, so that a
-    person who holds all that they may leaves room for others behind the same key.
+    person who holds all that they may leaves room for others behind the same key. Of a
+    single place they all take turns.
     """
 
     def __init__(self) -> None:
@@ -87,6 +86,9 @@ class WaitingTurns(Generic[T]):
     """What waits, by owner: owners take turns, and each has theirs in order. Pure."""
 
     def __init__(self) -> None:
+        self._last: str | None = None
+        """Who had the last turn; they come after others who began to wait later."""
+
         self._lines: OrderedDict[str, deque[T]] = OrderedDict()
         """The owner whose turn is next stands first; no line is empty."""
 
@@ -121,9 +123,13 @@ class WaitingTurns(Generic[T]):
 
         The owner comes last then.
         """
-        owner = next((each for each in self._lines if may(each)), None)
+        may_have = (each for each in self._lines if may(each))
+        owner = next(may_have, None)
         if owner is None:
             return None
+        if owner == self._last:
+            owner = next(may_have, owner)
+        self._last = owner
         line = self._lines.pop(owner)
         item = line.popleft()
         if line:

@@ -160,6 +160,7 @@ class LimitsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Most turns of one model that run at once, over all agents; further messages wait.
     One of several connectors may hold three quarters of them; one caller (an API key,
     or a client's address) three quarters of its connector's; one person of theirs.
+    Quarters are rounded down, but everybody may have one.
     """
 
     max_hops: Annotated[int, Meta(ge=0, le=32)] = 4

@@ -3,9 +3,9 @@
 Each model has permits of its own, so that one that hangs holds up nobody who asks
 another. Within a model connectors take turns, within a connector its callers (API keys
 and addresses), and behind a caller its people, so that nobody who asks much keeps
-others waiting. None of them ever holds all permits: one of several connectors has three
-quarters, a caller three quarters of its connector's, a person of their caller's. An
-only connector may have all.
+others waiting. None of them ever holds all of several permits: one of several
+connectors has three quarters, a caller three quarters of its connector's, a person of
+their caller's. An only connector may have all. `runtime/fairness.py` has the rule.
 
 Turns that may have ended the process run one at a time, over all models.
 """
@@ -120,11 +120,16 @@ class WaitingLine:
         if not self._lines[owner[0]]:
             del self._lines[owner[0]]
 
-    def next(self, may: Grantable, before: Owner = ()) -> AcquirePermit | None:
+    def next(
+        self, may: Grantable, last: Owner, before: Owner = ()
+    ) -> AcquirePermit | None:
         """Give the next request that may be granted; None: there is none.
 
         Args:
             may: tells it of one request, or of everybody behind a name.
+            last: the names in this line and behind it of whoever had the last permit;
+                they come after others who began to wait later. Empty: they are behind
+                another name.
             before: the names before this line.
         """
         if not may(before, None):
@@ -132,8 +137,16 @@ class WaitingLine:
         for asked in self._requests.values():
             if may(before, asked):
                 return asked
-        found = (line.next(may, (*before, name)) for name, line in self._lines.items())
-        return next((each for each in found if each is not None), None)
+        found = (
+            line.next(may, (), (*before, name))
+            for name, line in self._lines.items()
+            if name not in last[:1]
+        )
+        first = next((each for each in found if each is not None), None)
+        line = self._lines.get(last[0]) if last else None
+        if first is None and line is not None:
+            first = line.next(may, last[1:], (*before, last[0]))
+        return first
 
     def move_back(self, owner: Owner) -> None:
         """Put an owner's names last, each in its line."""
@@ -202,7 +215,9 @@ class PermitQueue:
         if not line:
             del self._lines[asked.priority]
 
-    def take(self, may: Grantable, now: float) -> AcquirePermit | None:
+    def take(
+        self, may: Grantable, now: float, last: Owner = ()
+    ) -> AcquirePermit | None:
         """Take the next request that may be granted; None: there is none.
 
         Its connector, its caller among those of the connector, and its sender among
@@ -211,9 +226,10 @@ class PermitQueue:
         Args:
             may: tells whether somebody may have one more permit.
             now: seconds on the caller's monotonic clock.
+            last: who had the last permit, perhaps while nobody waited.
         """
         priorities = sorted({*self._under_way, *self._lines})
-        found = [self._next(priority, may) for priority in priorities]
+        found = [self._next(priority, may, last) for priority in priorities]
         heads = [each for each in found if each is not None]
         late = [x for x in heads[1:] if now - self._since[x.permit] >= LATE_AFTER]
         self._was_late = bool(late) and not self._was_late
@@ -226,11 +242,11 @@ class PermitQueue:
                 self._lines[asked.priority].move_back(asked.owner)
         return asked
 
-    def _next(self, priority: int, may: Grantable) -> AcquirePermit | None:
+    def _next(self, priority: int, may: Grantable, last: Owner) -> AcquirePermit | None:
         if priority in self._under_way:
             # It held a permit before, so it may have one again.
             return next(iter(self._under_way[priority].values()))
-        return self._lines[priority].next(may)
+        return self._lines[priority].next(may, last)
 
 
 class Limiter(Actor):
@@ -270,6 +286,9 @@ class Limiter(Actor):
 
         self._shares: defaultdict[str, PlacesHeld] = defaultdict(PlacesHeld)
         """The same, counted by owner."""
+
+        self._last: dict[str, Owner] = {}
+        """By model of which somebody holds or awaits a permit: who had the last one."""
 
         self._turns: dict[str, set[str]] = {}
         """By session: the turns for which it holds or awaits a permit."""
@@ -392,20 +411,24 @@ class Limiter(Actor):
         model = asked.model
         held = HeldPermit(asked.session, model, asked.owner, asked.is_suspect)
         self._hold(permit, held)
-        if not self.tell(asked.session, PermitGranted(asked.turn_id)):
+        if self.tell(asked.session, PermitGranted(asked.turn_id)):
+            self._last[model] = asked.owner
+        else:
             self._drop(permit)
 
     def _grant(self, model: str) -> None:
         queue = self._queues.get(model)
         may = partial(self._may_hold, model)
         while queue and len(self._held.get(model, ())) < self._most():
-            asked = queue.take(may, trio.current_time())
+            asked = queue.take(may, trio.current_time(), self._last.get(model, ()))
             if asked is None:
                 break  # whoever waits holds their share already
             self._hand_out(asked, asked.permit)
         if not queue:
             self._queues.pop(model, None)
             self._moved_at.pop(model, None)
+            if model not in self._held:
+                self._last.pop(model, None)
         if self._shown is not None:
             self._shown.set(len(queue or ()), model)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 WAITING = re.compile(r"^callboard_turns_waiting\{.*\} ([1-9].*)$", re.MULTILINE)
 LIMITS = """
 [limits]
-max_in_flight = 4
+max_in_flight = 2
 """
 
 

@@ -20,12 +20,17 @@ from runtime.fairness import (
 )
 
 
-def test_of_four_places_one_is_left_to_others() -> None:
-    assert [most_of_one(most) for most in (1, 2, 3, 4, 8, 32)] == [1, 2, 3, 3, 6, 24]
+def test_three_quarters_are_rounded_down_and_an_only_place_is_anybody_s() -> None:
+    assert [most_of_one(most) for most in (1, 2, 3, 4, 5, 8)] == [1, 1, 2, 3, 3, 6]
+
+
+@given(st.integers(2, 1_000))
+def test_of_several_places_one_is_always_left_to_others(most: int) -> None:
+    assert 1 <= most_of_one(most) < most
 
 
 @given(
-    st.integers(4, 40),
+    st.integers(1, 40),
     st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("xyz")), max_size=80),
 )
 def test_nobody_takes_all_of_what_the_name_before_them_may_have(
@@ -75,6 +80,18 @@ def test_each_item_is_taken_once_and_owners_take_turns(
         assert all(served[owner] <= served[each] + 1 for each in behind)
     assert served.total() == len(asked)
     assert not len(turns)
+
+
+def test_whoever_just_had_a_turn_comes_after_somebody_who_asks_later() -> None:
+    turns: WaitingTurns[int] = WaitingTurns()
+    turns.add("a", 1)
+    assert turns.take(lambda _: True) == ("a", 1)
+    turns.add("a", 2)
+    turns.add("b", 3)
+    assert turns.take(lambda _: True) == ("b", 3)
+    assert turns.take(lambda _: True) == ("a", 2)
+    turns.add("a", 4)
+    assert turns.take(lambda _: True) == ("a", 4), "alone they have every turn"
 
 
 def test_whoever_may_not_have_a_turn_is_passed_over() -> None:
@@ -170,14 +187,42 @@ async def test_one_owner_leaves_a_place_to_others() -> None:
         nursery.cancel_scope.cancel()
 
 
+@given(
+    st.integers(1, 5),
+    st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=25),
+)
+async def test_one_place_is_anybody_s_next_and_of_several_nobody_holds_all(
+    most: int, steps: list[tuple[str, bool]]
+) -> None:
+    async with trio.open_nursery() as nursery:
+        crowd, waiting = Crowd(nursery, most), list[str]()
+        for number, (owner, enters) in enumerate(steps):
+            before = list(crowd.inside)
+            if enters or not before:
+                waiting.append(f"{owner}{number}")
+                await crowd.enter(waiting[-1])
+            else:
+                await crowd.leave(before[0])
+            begun = [each for each in waiting if each in crowd.inside]
+            waiting = [each for each in waiting if each not in begun]
+            held = Counter(each[0] for each in crowd.inside)
+            assert most == 1 or all(count < most for count in held.values())
+            if not enters and most == 1 and before and begun:
+                others = {each[0] for each in (*waiting, *begun)} - {before[0][0]}
+                assert not others or begun[0][0] in others
+            newcomers = {each[0] for each in waiting} - {*held}
+            assert not newcomers or len(crowd.inside) == most, "a place stays free"
+        nursery.cancel_scope.cancel()
+
+
 async def test_whoever_waits_has_the_next_place_however_much_another_asks() -> None:
     async with trio.open_nursery() as nursery:
         crowd = Crowd(nursery, 1)
         await crowd.enter("a1", "a2", "a3", "b1", "b2")
-        for held in ("a1", "a2", "b1", "a3"):
+        for held in ("a1", "b1", "a2", "b2"):
             assert crowd.inside == [held]
             await crowd.leave(held)
-        assert crowd.inside == ["b2"]
+        assert crowd.inside == ["a3"]
         nursery.cancel_scope.cancel()
 
 
