@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import stat
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 import trio
 
 from connectors.chat.terminal.frames import (
+    MOST_FILE,
     READS_COMPANY,
     FrameReader,
     FrameTooLongError,
@@ -31,6 +35,9 @@ if TYPE_CHECKING:
 
 RETRY_EVERY = 1.0
 """Seconds between two tries to come back."""
+
+FILE = re.compile(r"(?<!\S)@((?:~/|\.{0,2}/)\S+)")
+"""A file that a message names: `@./plan.pdf`, `@~/plan.pdf`, `@/tmp/plan.pdf`."""
 
 GONE = (
     trio.BrokenResourceError,
@@ -198,3 +205,23 @@ def written(text: str) -> str:
     Source: Python's error handler `surrogateescape`.
     """
     return text.encode(errors="replace").decode()
+
+
+def files_in(text: str) -> tuple[TerminalFile, ...]:
+    """Read the files that a message names by path.
+
+    Raises:
+        OSError: one cannot be read, or they are too large.
+    """
+    found: list[TerminalFile] = []
+    left = MOST_FILE
+    for name in FILE.findall(text):
+        path = Path(name).expanduser()
+        seen = path.stat()
+        if not stat.S_ISREG(seen.st_mode):  # a pipe or device need not have an end
+            raise OSError(22, "is no plain file", name)
+        if seen.st_size > left:
+            raise OSError(27, f"more than {MOST_FILE >> 20} MiB in one message", name)
+        found.append(TerminalFile(path.name, path.read_bytes()[:left]))
+        left -= len(found[-1].content)
+    return tuple(found)

@@ -18,11 +18,12 @@ from actors.messages.deliveries import Delivery, Draft
 from actors.messages.inbound import Address
 from actors.outbound.draft_rules import DraftPiece, DraftSpeakers
 from connectors.admin.display import make_safe
-from connectors.chat.terminal.client import TerminalClient
+from connectors.chat.terminal.client import TerminalClient, files_in
 from connectors.chat.terminal.console import Console, Printer, TerminalWriter
 from connectors.chat.terminal.frames import (
     FromCompany,
     TerminalDraft,
+    TerminalFile,
     TerminalRoster,
     TerminalSettled,
     TerminalTaken,
@@ -54,6 +55,11 @@ def refused_text(taken: TerminalTaken) -> str:
     """Say that a message was not taken, and why."""
     advice = "" if taken.is_final else ", please try again"
     return f"not taken{advice}: {taken.refused}"
+
+
+def not_sent_text(error: OSError) -> str:
+    """Say that a message was not sent, as a file that it names cannot be read."""
+    return f"not sent: {error.strerror or error}: {error.filename or ''}"
 
 
 def unanswered_text(settled: TerminalSettled) -> str:
@@ -224,7 +230,16 @@ class PlainChat:
         if len(self._owed) >= MOST_UNANSWERED:
             self._notice(f"{MOST_UNANSWERED} messages wait for answers; try later")
             return
-        message = self.client.new_message(text)
+        files: tuple[TerminalFile, ...] = ()
+        # Why not from a pipe: its lines may be somebody else's words, and they must not
+        # choose which of this person's files are sent.
+        if self._settings.is_interactive:
+            try:
+                files = files_in(text)
+            except OSError as error:
+                self._notice(not_sent_text(error))
+                return
+        message = self.client.new_message(text, files)
         self._owed[message.id] = ""  # before: its end may come while it is sent
         await self.client.say(message)
 

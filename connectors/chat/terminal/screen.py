@@ -15,7 +15,6 @@ import contextvars
 import math
 import os
 import re
-import stat
 import threading
 import time
 from collections import OrderedDict
@@ -42,11 +41,10 @@ from rich.text import Text
 from rich.theme import Theme
 
 from connectors.admin.display import make_safe
+from connectors.chat.terminal.client import files_in
 from connectors.chat.terminal.frames import (
-    MOST_FILE,
     FromCompany,
     TerminalDraft,
-    TerminalFile,
     TerminalRoster,
     TerminalSettled,
     TerminalTaken,
@@ -54,7 +52,13 @@ from connectors.chat.terminal.frames import (
     TerminalTyping,
     TerminalWelcome,
 )
-from connectors.chat.terminal.plain import BACK, LOST, refused_text, unanswered_text
+from connectors.chat.terminal.plain import (
+    BACK,
+    LOST,
+    not_sent_text,
+    refused_text,
+    unanswered_text,
+)
 from runtime import __version__
 
 if TYPE_CHECKING:
@@ -71,9 +75,6 @@ KEYS = (
     " Ctrl-C stops an answer, then leaves."
 )
 QUESTION = re.compile(r"/approve (\w+) or /deny \1\b")
-FILE = re.compile(r"(?<!\S)@((?:~/|\.{0,2}/)\S+)")
-"""A file that a message names: `@./plan.pdf`, `@~/plan.pdf`, `@/tmp/plan.pdf`."""
-
 DECISIONS: Final = {
     "y": "/approve {}",
     "a": "/approve {} always",
@@ -608,7 +609,7 @@ class ScreenChat:
         try:
             files = files_in(text)
         except OSError as error:
-            self._notice(f"not sent: {error.strerror or error}: {error.filename or ''}")
+            self._notice(not_sent_text(error))
             return
         message = self.client.new_message(text, files)
         self._began[message.id] = time.monotonic()
@@ -617,26 +618,6 @@ class ScreenChat:
             await self.client.say(message)
 
         self._ask(say)
-
-
-def files_in(text: str) -> tuple[TerminalFile, ...]:
-    """Read the files that a message names by path.
-
-    Raises:
-        OSError: one cannot be read, or they are too large.
-    """
-    found: list[TerminalFile] = []
-    left = MOST_FILE
-    for name in FILE.findall(text):
-        path = Path(name).expanduser()
-        seen = path.stat()
-        if not stat.S_ISREG(seen.st_mode):  # a pipe or device need not have an end
-            raise OSError(22, "is no plain file", name)
-        if seen.st_size > left:
-            raise OSError(27, f"more than {MOST_FILE >> 20} MiB in one message", name)
-        found.append(TerminalFile(path.name, path.read_bytes()[:left]))
-        left -= len(found[-1].content)
-    return tuple(found)
 
 
 def open_history(path: Path) -> FileHistory | InMemoryHistory:

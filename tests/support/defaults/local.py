@@ -9,6 +9,7 @@ import re
 from abc import abstractmethod
 from base64 import b64encode
 from contextlib import asynccontextmanager
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any, cast
 
 import httpx
@@ -28,6 +29,7 @@ from tests.fakes.web.page import ANNA as ANNA_PAGE
 from tests.fakes.web.page import JSON, PageBed, form_of, said_in
 from tests.fakes.websocket.client import SocketClient
 from tests.support.defaults.places import Place, Said
+from tests.support.defaults.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -96,6 +98,7 @@ class Terminal(Local):
     file = "offline"
     filled_in = (("port = 8080", "port = 0"),)
     has_groups = True
+    has_pictures = True
 
     def transports(self, config: AppConfig) -> Mapping[str, MakeTransport]:
         """Say how it is made: as `callboard chat` does."""
@@ -119,6 +122,19 @@ class Terminal(Local):
         await trio.lowlevel.checkpoint()
         self._console.type(text)
         return ""
+
+    async def show_cat(self, text: str) -> str:
+        with NamedTemporaryFile(suffix=".png") as cat:
+            cat.write(PNG)
+            cat.flush()
+            before = self._console.screen
+            await self.say(f"@{cat.name} {text}")
+            await until(lambda: self._has_read(before))
+        return ""
+
+    async def _has_read(self, before: str) -> bool:
+        await trio.lowlevel.checkpoint()
+        return self._console.screen != before
 
     async def said(self) -> list[Said]:
         await trio.lowlevel.checkpoint()
@@ -149,7 +165,7 @@ class Http(Local):
         """Have a client there, which asks again what it got no answer to."""
         url = f"http://{await address_of(app, 'http')}"
         async with (
-            httpx.AsyncClient(base_url=url, timeout=30) as self._client,
+            httpx.AsyncClient(base_url=url, timeout=PATIENCE) as self._client,
             trio.open_nursery() as self._nursery,
         ):
             for key in self._asked.keys() - self._said.keys():
@@ -206,7 +222,9 @@ class Eliza(Local):
         """Have a client there."""
         url = f"http://{await address_of(app, 'web')}"
         self._bed = WebBed(cast("Any", None), cast("Any", None), cast("Any", None))
-        async with httpx.AsyncClient(base_url=url, timeout=30) as self._bed.client:
+        async with httpx.AsyncClient(
+            base_url=url, timeout=PATIENCE
+        ) as self._bed.client:
             if not self._direct:
                 self._direct = await self._bed.channel(ZOE, ANNA, kind="DM")
                 self._group = await self._bed.channel(ZOE, ANNA, BEN)
@@ -295,6 +313,7 @@ class Page(Local):
         self._bed = PageBed(transport, app.store, SystemClock())
         _, self._bed.port = await transport.wait_listening()
         async with self._bed.browser() as self._bed.client:
+            self._bed.client.timeout = httpx.Timeout(PATIENCE)
             await self._bed.log_in(self._bed.client)
             yield
 

@@ -9,8 +9,10 @@ import trio
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-PATIENCE = 200.0
-"""Seconds of the company's time, which is faster than the machine's."""
+PATIENCE = 1_200.0
+"""Seconds of the company's time, which is faster than the machine's: a minute of that.
+
+Clients wait as long: their own usual ten seconds are half of one here."""
 
 
 async def until(is_so: Callable[[], Awaitable[object]]) -> None:

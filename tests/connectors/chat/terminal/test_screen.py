@@ -15,14 +15,14 @@ from rich.cells import cell_len
 
 from actors.messages.deliveries import Draft
 from actors.messages.inbound import Address
-from connectors.chat.terminal import screen
+from connectors.chat.terminal import client, screen
+from connectors.chat.terminal.client import files_in
 from connectors.chat.terminal.frames import ShownAgent, TerminalDraft, TerminalRoster
 from connectors.chat.terminal.screen import (
     QUESTION,
     ChatCompleter,
     DraftView,
     Painter,
-    files_in,
     open_history,
 )
 
@@ -147,7 +147,7 @@ def test_a_device_is_no_file() -> None:
 def test_files_are_read_by_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(screen, "MOST_FILE", 5)
+    monkeypatch.setattr(client, "MOST_FILE", 5)
     path = tmp_path / "plan.txt"
     path.write_bytes(b"12345")
     (file,) = files_in(f"look at @{path} and mail me@/nowhere")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import TYPE_CHECKING
 
 import pytest
 import trio
@@ -25,6 +26,9 @@ from connectors.chat.terminal.plain import PlainSettings
 from runtime import __version__
 from tests.fakes.chat.console import FakeConsole
 from tests.support.chat.terminal_bed import PIPE, TYPED, Chat, open_chat
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 async def test_a_line_becomes_a_message() -> None:
@@ -74,6 +78,28 @@ async def test_what_was_printed_when_it_was_told_to_end_is_not_told_again() -> N
         company.cancel_scope.cancel()
     assert client is not None
     assert client.has == client.last == 1
+
+
+async def test_whoever_types_sends_a_file_by_its_path(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.txt"
+    plan.write_text("tea", encoding="utf-8")
+    async with open_chat(TYPED, FakeConsole(f"read @{plan}")) as chat:
+        inbound = await chat.ingress.next()
+        assert [each.name for each in inbound.attachments] == ["plan.txt"]
+        chat.console.type(f"read @{plan}.gone")
+        told = f"not sent: No such file or directory: {plan}.gone"
+        await chat.console.wait_screen(f"{told}\nyou> ")
+        assert len(chat.ingress.accepted) == 1
+
+
+async def test_lines_of_a_pipe_choose_no_file_that_is_sent(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("1234", encoding="utf-8")
+    async with open_chat(PIPE, FakeConsole(f"read @{secret}")) as chat:
+        inbound = await chat.ingress.next()
+        assert not inbound.attachments
+        assert inbound.text == f"read @{secret}"
+        await chat.say(inbound, "anna", "what?")
 
 
 async def test_drafts_are_shown_word_by_word_and_not_repeated() -> None:
