@@ -38,6 +38,24 @@ PROXY_MESSAGES = frozenset(
 )
 
 
+class NotStarted:
+    """What an actor has for a cell until it starts: to ask for it is a mistake."""
+
+    __slots__ = ()
+
+    def __get__(self, actor: object, owner: type[object]) -> NoReturn:
+        """Refuse; the instance's own attribute comes before it.
+
+        Raises:
+            MisuseError: always.
+        """
+        del actor
+        raise MisuseError(
+            f"{owner.__name__} has not started yet: use `on_start`, "
+            "not `__init__`, for what needs its ref"
+        )
+
+
 if TYPE_CHECKING:
 
     class PykkaActor:
@@ -82,7 +100,10 @@ class Actor(PykkaActor):
     """Whether `end_children` must run before the actor ends, however it ends. Such
     an actor cannot be interrupted."""
 
-    _cell: Cell
+    if TYPE_CHECKING:
+        _cell: Cell
+    else:
+        _cell = NotStarted()
 
     _is_left_behind = False
     """Whether a handler of this incarnation runs on, though its actor has ended."""
@@ -133,22 +154,22 @@ class Actor(PykkaActor):
     @property
     def actor_ref(self) -> ActorRef:  # pyright: ignore[reportIncompatibleMethodOverride]
         """This actor's ref."""
-        return self._bound().ref
+        return self._cell.ref
 
     @property
     def actor_urn(self) -> str:
         """This actor's name."""
-        return self._bound().name
+        return self._cell.name
 
     @property
     def actor_inbox(self) -> Any:
         """This actor's mailbox."""
-        return self._bound().mailbox
+        return self._cell.mailbox
 
     @property
     def actor_stopped(self) -> Any:
         """Something with `is_set`: whether the actor has ended for good."""
-        return self._bound().ref.actor_stopped
+        return self._cell.ref.actor_stopped
 
     def on_start(self) -> Any:
         """Run before the first message of an incarnation; may be `async`.
@@ -177,7 +198,7 @@ class Actor(PykkaActor):
         The default says no while a timer of its own has still to come: sleep would
         void it.
         """
-        return not self._bound().timers
+        return not self._cell.timers
 
     def on_stop_due(self) -> None:
         """Run when the actor is asked to end, whatever it is doing; must not wait.
@@ -199,7 +220,7 @@ class Actor(PykkaActor):
 
     def find(self, name: str) -> ActorRef | None:
         """Give the ref of the living actor of this name."""
-        cell = self._bound().kernel.names.get(name)
+        cell = self._cell.kernel.names.get(name)
         return cell.ref if cell is not None else None
 
     def tell(self, recipient: str | ActorRef, message: Any) -> bool:
@@ -211,7 +232,7 @@ class Actor(PykkaActor):
         Returns:
             False if it became a dead letter, or could not be sent on its way.
         """
-        cell = self._bound()
+        cell = self._cell
         if self._is_left_behind:
             cell.kernel.dead_letters.add(str(recipient), "left_behind", message)
             return False
@@ -306,18 +327,9 @@ class Actor(PykkaActor):
         return cell
 
     def _at_home(self) -> Cell:
-        cell = self._bound()
+        cell = self._cell
         if get_ident() != cell.kernel.dispatcher.thread_id:
             raise MisuseError(
                 f"another thread asks this of {cell.name}: use `tell`, or its ref"
             )
         return cell
-
-    def _bound(self) -> Cell:
-        try:
-            return self._cell
-        except AttributeError:
-            raise MisuseError(
-                f"{type(self).__name__} has not started yet: use `on_start`, "
-                "not `__init__`, for what needs its ref"
-            ) from None

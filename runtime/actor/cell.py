@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 from threading import get_ident
 from types import CoroutineType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 import pykka
@@ -40,6 +40,9 @@ from runtime.errors import (
     MailboxFullError,
     MisuseError,
 )
+
+if TYPE_CHECKING:
+    from runtime.actor.dead_letters import Reason
 
 WRAPPED = PROXY_MESSAGES | {Envelope, Notice, Stop, Passivate}
 """What a mailbox gives that is not the message itself."""
@@ -268,11 +271,9 @@ class Cell(Intake):
                 return False
         else:
             cell = cell_of(recipient)
-        if cell.is_dead:
-            kernel.dead_letters.add(cell.name, "stopped", message)
-            return False
         if not cell.offer(message):
-            kernel.dead_letters.add(cell.name, "mailbox_full", message)
+            reason: Reason = "stopped" if cell.is_dead else "mailbox_full"
+            kernel.dead_letters.add(cell.name, reason, message)
             return False
         return True
 

@@ -61,21 +61,23 @@ class Turn(trio.abc.Instrument):
     """
 
     def __init__(self) -> None:
-        self.left = MESSAGES_PER_TURN
+        self.left = 0
+        self._ends = 0.0
         self.now: Callable[[], float] = lambda: 0.0
-        self._ends: float | None = None
+        self._has_looked: deque[float] = deque((0.0,), maxlen=1)
+        """Holds something if trio has seen to the rest since the turn began."""
 
-    def after_io_wait(self, timeout: float) -> None:  # noqa: ARG002  trio's
-        """Begin the next turn."""
-        self.left = MESSAGES_PER_TURN
-        self._ends = None
+        # Why a bound method of a deque: trio calls it in each of its rounds.
+        self.after_io_wait = self._has_looked.append  # type: ignore[method-assign, assignment]  # pyright: ignore[reportAttributeAccessIssue]
 
     def spend(self, messages: int) -> bool:
         """Count what was handled; tell whether the turn goes on."""
-        self.left -= messages
         now = self.now()
-        if self._ends is None:
+        if self._has_looked:
+            self._has_looked.clear()
+            self.left = MESSAGES_PER_TURN
             self._ends = now + SECONDS_PER_TURN
+        self.left -= messages
         return self.left > 0 and now < self._ends
 
 

@@ -60,7 +60,7 @@ def refuse_other(found: object) -> None:
         MisuseError: it is none, or not a new one.
     """
     if isinstance(found, Actor):
-        if getattr(found, "_cell", None) is not None:
+        if "_cell" in vars(found):
             raise MisuseError(f"{found} has been started before; make a new one")
         return
     if isinstance(found, type):
