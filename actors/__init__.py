@@ -12,7 +12,6 @@ __all__ = [
     "collaboration",
     "commands",
     "config",
-    "delegation",
     "errors",
     "hooks",
     "inbound",

@@ -230,7 +230,7 @@ class Embedder(Protocol):
 class LogBook(Protocol):
     """Daily logs of agents for people to read, one file a day.
 
-    Implemented by `connectors/files/daily_log.py`; passes
+    Implemented by `connectors/files/notebook.py`; passes
     `tests/contracts/test_log_book.py`.
     """
 

@@ -35,8 +35,8 @@ from actors.messages.keys import account_of
 from actors.people.guests import GuestList
 from actors.people.lookup import Acquaintances
 from actors.rules.groups.access import EVERYBODY, AgentAccess
-from actors.rules.text.audit_redaction import AuditRedaction
 from actors.rules.text.languages import LONGEST_LOOK, of_words
+from actors.rules.text.secrets import AuditRedaction
 from actors.rules.text.translations import Translate, Voices
 from actors.transport import Account
 from runtime.ids import SYSTEM_RANDOM, IdSource, RandomBytes

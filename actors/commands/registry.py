@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.commands import memory, models, pairing, people, queue, status
+from actors.commands import memory, models, people, status
 from actors.commands.context import CommandReply, CommandRequest
 from actors.config.people import Who
 from actors.messages.commands import OtherCommand, as_command, parse_command
@@ -151,13 +151,13 @@ COMMANDS: Mapping[str, SlashCommand] = {
         status.cost, "show what the models cost", who="owners", is_general=True
     ),
     "queue": SlashCommand(
-        queue.queue,
+        status.queue,
         "show which messages wait; choose what is done with those that come meanwhile",
         "[serial|followup|interrupt|steer|default]",
         in_groups="admins",
     ),
     "pair": SlashCommand(
-        pairing.pair,
+        people.pair,
         "show who asks to be let in; let somebody in, or not, by their code",
         "[approve CODE|deny CODE|revoke ACCOUNT]",
         who="owners",

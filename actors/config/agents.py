@@ -10,12 +10,43 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from actors.config.groups import GroupConfig
-from actors.config.markers import UNLESS_TOLD, MarkerFamily
 from actors.config.prompt import ContextConfig
-from actors.config.routes import RoutingConfig
+from actors.config.routes import GroupConfig, RoutingConfig
 from actors.config.schedule import HeartbeatConfig, ScheduledConfig
 from actors.config.values import Count
+
+MarkerFamily = Literal[
+    "memory",
+    "state",
+    "delegation",
+    "forget",
+    "language",
+    "personality",
+    "reward",
+    "lesson",
+    "schedule",
+    "heartbeat",
+    "project",
+    "skill",
+    "bug",
+    "purge",
+]
+"""Families of directives that are allowed together; see
+`actors/rules/markers/tags.py`.
+"""
+
+UNLESS_TOLD: tuple[MarkerFamily, ...] = (
+    "memory",
+    "delegation",
+    "forget",
+    "language",
+    "schedule",
+    "project",
+    "skill",
+)
+"""The families that people of any agent ask for. Each costs room in every prompt, and
+small models begin to write what they are told of without need.
+"""
 
 
 class HiringConfig(Struct, frozen=True, forbid_unknown_fields=True):

@@ -6,7 +6,68 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from actors.config.groups import RouteActivation
+Activation = Literal["mention", "always", "never"]
+"""When an agent answers in a group."""
+
+RouteActivation = Literal["agent", "mention", "always", "never"]
+"""The same for the groups of a route; `agent`: as in the agent's own settings."""
+
+
+class GroupConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """When an agent answers in a group, and what it knows of other messages."""
+
+    activation: Activation = "mention"
+    """`mention`: when it is addressed, by the settings below; `always`: every person's
+    message; `never`: no message in groups.
+    """
+
+    mention_patterns: tuple[Annotated[str, Meta(min_length=1)], ...] = ()
+    """Words that call it, beside `@name`: whole words, case-insensitive. Where they
+    only call it, its model does not see them.
+    """
+
+    own_name: bool = True
+    """Whether a message calls it that begins with its name, as "anna, …", "Hey anna …"
+    and "Anna?", or ends with it. Off for a name that is an everyday word.
+    """
+
+    # Chosen: 0. Whoever was answered goes on talking to people at least as often as to
+    # the agent; a window is for chats where that is not so, or with `relevance_check`.
+    # Not done: for ever. What never ends is never taken away; a year is enough.
+    reply_window: Annotated[float, Meta(ge=0, le=525_600)] = 0.0
+    """Minutes after its answer for which the same person need not call it again in the
+    same chat, up to a year; 0: people always must.
+    """
+
+    relevance_check: bool = False
+    """Whether a model checks, within that time, if a message is meant for it. Without a
+    result in time it answers.
+    """
+
+    broadcast_check: bool = False
+    """Whether a model checks if a message that calls nobody is meant for everybody.
+    Without a result in time it stays silent.
+    """
+
+    check_model: str = ""
+    """Model of these checks; empty: `routing.cheap`, or the agent's own model."""
+
+    check_timeout: Annotated[float, Meta(gt=0, le=60)] = 5.0
+    """Time limit of a check in seconds; further messages of the chat wait meanwhile."""
+
+    pending_messages: Annotated[int, Meta(ge=0, le=500)] = 50
+    """Most messages of a group, since its last answer there, that it sees when it
+    answers; the newest are kept. 0: none.
+    """
+
+    bots: Literal["never", "mention"] = "never"
+    """What it does about other bots: ignore them, or answer those that mention it."""
+
+    bot_rounds: Annotated[int, Meta(ge=1, le=100)] = 5
+    """Most answers to one bot in one chat before it pauses."""
+
+    bot_cooldown: Annotated[float, Meta(gt=0, le=86_400)] = 30.0
+    """Seconds of the pause after which it answers that bot again."""
 
 
 class HintConfig(Struct, frozen=True, forbid_unknown_fields=True):

@@ -5,12 +5,4 @@ Sessions hand tasks on by `handing`, within the bounds of `loop_guard` and `pair
 `loop_guard`; the tools by which agents ask each other are in `actors.collaboration`.
 """
 
-__all__ = [
-    "consultations",
-    "handing",
-    "loop_guard",
-    "messages",
-    "owed",
-    "pairs",
-    "rulings",
-]
+__all__ = ["consultations", "handing", "loop_guard", "messages", "pairs", "rulings"]

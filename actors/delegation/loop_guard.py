@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from actors.messages.inbound import DelegationChain, Inbound
-from actors.rules.text.suggestions import did_you_mean, near_misses
+from actors.rules.text.similarity import did_you_mean, near_misses
 
 RefusalReason = Literal[
     "unknown_target",

@@ -3,8 +3,7 @@
 `book.py` says at which points hooks are asked, and what; `chain.py` what they may
 answer; `asker.py` is the actor that asks all hooks about one message; `health.py`
 skips hooks that keep failing. The router asks, sessions by `hearing.py`, turns by
-`incoming.py` and `outgoing.py`; `connectors/hooks`
-runs the code. Begin with `book.py`.
+`hearing.py` and `outgoing.py`; `connectors/hooks` runs the code. Begin with `book.py`.
 """
 
-__all__ = ["asker", "book", "chain", "health", "hearing", "incoming", "outgoing"]
+__all__ = ["asker", "book", "chain", "health", "hearing", "outgoing"]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from actors.messages import state as message_state
     from actors.messages.deliveries import Delivery
     from actors.messages.inbound import Inbound
-    from actors.rules.text.audit_redaction import AuditRedaction
+    from actors.rules.text.secrets import AuditRedaction
     from actors.services import Services
 
 

@@ -23,7 +23,7 @@ from runtime.store.rows import Append, Commit, NewEvent, Record, Snapshot
 if TYPE_CHECKING:
     from actors.journal.answers import ChapterEntry
     from actors.journal.history import Chapter, Event, History
-    from actors.rules.text.audit_redaction import AuditRedaction
+    from actors.rules.text.secrets import AuditRedaction
     from actors.services import Services
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from actors.delegation.consultations import Consulted
     from actors.journal.history import Chapter, Conversation, Event
     from actors.messages.inbound import Inbound
-    from actors.rules.text.audit_redaction import AuditRedaction
+    from actors.rules.text.secrets import AuditRedaction
     from actors.services import Services
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from actors.rules.text.suggestions import near_misses
+from actors.rules.text.similarity import near_misses
 
 # Chosen: 32 characters, the longest command Telegram knows; longer is text.
 _COMMAND = re.compile(r"/([A-Za-z][A-Za-z0-9_-]{0,31})(?:@([\w.-]+))?(?=\s|\Z)")

@@ -325,3 +325,23 @@ class Reaction(msgspec.Struct, frozen=True, kw_only=True):
     """The same agent's earlier reaction that this one replaces; empty if there is
     none.
     """
+
+
+class Owed:
+    """The answers that one message is still to get."""
+
+    __slots__ = ("_has_root", "_left")
+
+    def __init__(self) -> None:
+        self._left = 1
+        self._has_root = False
+
+    def count(self, delivery: Delivery) -> bool:
+        """Take one answer off, and add what it announces.
+
+        Returns:
+            Whether the exchange is over.
+        """
+        self._left += delivery.answers_left - 1
+        self._has_root = self._has_root or delivery.is_root
+        return self._has_root and self._left <= 0

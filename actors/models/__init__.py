@@ -14,6 +14,5 @@ __all__ = [
     "limiter",
     "messages",
     "pool",
-    "prices",
     "spending",
 ]

@@ -1,4 +1,4 @@
-"""All models and accounts of the settings, as clients that can be asked.
+"""All models and accounts of the settings, as clients that can be asked; and prices.
 
 Only `accounts.py` has it; a turn is told of it what one call needs.
 """
@@ -7,17 +7,89 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
-from typing import TYPE_CHECKING
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
 
 from actors.models.pool import Backend, ModelOffer
-from actors.models.prices import Prices
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from actors.messages.inbound import Usage
     from actors.models.budget import Budget
     from actors.ports import Model
+
+OWN = "settings"
+"""Stands for the version where the settings themselves name a model's prices."""
+
+PROGRAM = "program"
+"""Stands for the version where a program says itself what its answers cost."""
+
+
+class Prices(msgspec.Struct, frozen=True):
+    """What a model costs, in US dollars for a million tokens."""
+
+    input: float = 0.0
+    output: float = 0.0
+    cached: float | None = None
+    """For what the provider had in its cache; None: as `input`."""
+
+    version: str = ""
+    """Which price list says so; empty without one."""
+
+    def cost(self, usage: Usage) -> float:
+        """Say what a use of the model costs, in US dollars."""
+        if usage.dollars:
+            return round(usage.dollars, 8)
+        cached = min(max(usage.cached_tokens, 0), usage.input_tokens)
+        cached_price = self.input if self.cached is None else self.cached
+        spent = (
+            (usage.input_tokens - cached) * self.input
+            + cached * cached_price
+            + usage.output_tokens * self.output
+        )
+        return round(spent / 1_000_000, 8)
+
+
+Price = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class PriceLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One line of a price list."""
+
+    kind: str
+    """Which wire format, as in `[models.<name>]`."""
+
+    model: str
+    """The provider's name of the model; `*` stands for anything."""
+
+    input: Price
+    output: Price
+    cached: Price | None = None
+
+
+class PriceList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What models cost, as of one day; the first line that fits counts."""
+
+    version: str
+    """Written into the ledger beside each cost."""
+
+    prices: tuple[PriceLine, ...] = ()
+
+    def find(self, kind: str, model: str) -> Prices:
+        """Give a model's prices; nothing is known of one that no line fits."""
+        return find(self.prices, kind, model, self.version)
+
+
+def find(lines: Iterable[PriceLine], kind: str, model: str, version: str) -> Prices:
+    """Give the prices of the first line that fits."""
+    for line in lines:
+        if line.kind == kind and fnmatchcase(model, line.model):
+            return Prices(line.input, line.output, line.cached, version)
+    return Prices()
+
 
 NO_PRICES = Prices()
 

@@ -10,9 +10,8 @@ from actors.errors import ModelFault
 from actors.messages.inbound import Usage
 from actors.messages.usage import Spent
 from actors.models.budget import Spender
-from actors.models.catalogue import Catalogue
+from actors.models.catalogue import Catalogue, Prices
 from actors.models.pool import Backend, ModelOffer
-from actors.models.prices import Prices
 from actors.ports import Model
 from runtime.actor.ref import ActorRef
 

@@ -44,7 +44,7 @@ from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from actors.messages.inbound import Address
-    from actors.rules.text.audit_redaction import AuditRedaction
+    from actors.rules.text.secrets import AuditRedaction
     from actors.services import Services
 
 LOG = EventLog("pairing")

@@ -17,7 +17,7 @@ from actors.people.rows import part_of
 from runtime.store.rows import Commit, Entry, Record, StoredEntry
 
 if TYPE_CHECKING:
-    from actors.rules.text.audit_redaction import AuditRedaction
+    from actors.rules.text.secrets import AuditRedaction
     from runtime.store.port import Store
 
 PAIRING = "pairing"

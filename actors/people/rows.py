@@ -19,7 +19,7 @@ from runtime.store.rows import Commit, Entry, Record, StoredEntry
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from actors.rules.text.audit_redaction import AuditRedaction
+    from actors.rules.text.secrets import AuditRedaction
     from runtime.store.port import Entries
 
 PERSON = "person"

@@ -8,7 +8,6 @@ and `recurrence`, which are pure, then `slots`, which makes the one commit of a 
 __all__ = [
     "appointments",
     "booking",
-    "configured",
     "decisions",
     "messages",
     "occasions",

@@ -25,7 +25,7 @@ from actors import names
 from actors.journal.notices import wake_notifiers
 from actors.messages.keys import chat_partition
 from actors.protocol import Deliver, Route, StopAccepting
-from actors.schedule import configured as standing
+from actors.schedule import appointments as standing
 from actors.schedule import heartbeats as settled_beats
 from actors.schedule.appointments import WENT_BACK, Appointment
 from actors.schedule.booking import AppointmentBook, AppointmentCounts

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.errors import ToolError
-from actors.hooks.incoming import worded_files
+from actors.hooks.hearing import worded_files
 from actors.journal.plan import NOTHING, Carried
 from actors.messages.inbound import Inbound, Media, SentFile, ToolResult
 from actors.messages.keys import owner_of

@@ -22,7 +22,7 @@ from actors.models.classify import instruct
 from actors.protocol import Failed
 from actors.rules.markers.parser import EVERYTHING, ParserRules, parse
 from actors.rules.prompt import tools as tool_results
-from actors.rules.text.suggestions import did_you_mean, near_misses
+from actors.rules.text.similarity import did_you_mean, near_misses
 from actors.turn.limits import (
     LoopDetector,
     LoopLimits,

@@ -19,8 +19,7 @@ from benchmarks.cost.office import (
     TO_REST,
     VirtualClock,
 )
-from connectors.asyncio_bridge.bridge import Bridge, Life
-from connectors.asyncio_bridge.crossing import Crossing
+from connectors.asyncio_bridge.bridge import Bridge, Crossing, Life
 from connectors.web.openai.transport import HttpTransport
 from connectors.web.operations import Operations
 from connectors.web.server import HttpSettings
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from benchmarks.cost.office import Progress
-    from connectors.asyncio_bridge.crossing import Step
+    from connectors.asyncio_bridge.bridge import Step
 
 TICK = 0.1
 """Seconds of virtual time between two looks at the timers of asyncio."""

@@ -10,7 +10,7 @@ from actors.journal import answers, commits
 from actors.messages.deliveries import GONE, Delivery
 from actors.messages.inbound import Inbound
 from actors.messages.keys import SessionKey
-from actors.rules.text.audit_redaction import AuditRedaction
+from actors.rules.text.secrets import AuditRedaction
 from connectors.admin.display import Complain, moment
 from connectors.admin.job import STATES, QueueJob, job_of, read_inbound
 from connectors.admin.story import StoryEvent, Storyteller

@@ -15,7 +15,7 @@ import msgspec
 
 from actors import names
 from actors.operations import warden as killing
-from actors.rules.text.suggestions import LONGEST_WORD, did_you_mean
+from actors.rules.text.similarity import LONGEST_WORD, did_you_mean
 from connectors.admin.display import make_safe
 from runtime.errors import MisuseError
 

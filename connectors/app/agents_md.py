@@ -17,7 +17,7 @@ import trio
 
 from connectors.files.projects import ProjectError, names_in
 from connectors.tools.workspace.files import Desks, beside
-from connectors.tools.workspace.paths import WorkspaceError
+from connectors.tools.workspace.workspace import WorkspaceError
 from runtime.actor.actor import Actor
 from runtime.errors import DeclineStart
 from runtime.supervision.child import ChildSpec

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LOG = EventLog("hooks")
 
-INTERCEPTORS = "connectors.skills.hooks"
+INTERCEPTORS = "connectors.skills.checks"
 """Imported only for settings with skills that may have messages for themselves."""
 
 TREE = "connectors.hooks.tree"

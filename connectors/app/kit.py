@@ -26,7 +26,7 @@ from actors.rules.prompt.transcript import SEND_FILE
 from connectors.config.embedders import HASHING, OFF, EmbedderConfig
 from connectors.config.tools import SpeakerConfig, TranscriberConfig, WorkspaceConfig
 from connectors.fetch.late import LateFetcher
-from connectors.files.daily_log import FileLogBook
+from connectors.files.notebook import FileLogBook
 from connectors.media.reader import DocumentReader, Reader
 from connectors.models.embedders.local import HashingEmbedder
 from connectors.tools.registry import ToolParts, make_tools, wanted_tools

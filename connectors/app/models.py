@@ -30,11 +30,10 @@ from connectors.config.models import (
 )
 from connectors.config.shipped import shipped_prices
 from connectors.models.prices import load_prices, prices_of
-from connectors.models.program.environment import Prepare, ProgramPlace
-from connectors.models.program.folders import DAY, Folders
+from connectors.models.program.folders import DAY, Folders, Prepare, ProgramPlace
 from connectors.sandbox.lazy import LateSandbox
 from connectors.sandbox.plan import SandboxFigures
-from connectors.sandbox.protected_paths import territory
+from connectors.sandbox.territory import territory
 
 if TYPE_CHECKING:
     from actors.ports import Model

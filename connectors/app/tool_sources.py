@@ -29,9 +29,8 @@ from connectors.mcp.tree import (
 from connectors.skills.folder import SkillFolder, read_folders
 from connectors.skills.lessons import Lessons
 from connectors.skills.servers import read_all
-from connectors.skills.source import SkillSource
+from connectors.skills.source import SkillSource, Using
 from connectors.skills.starter import Brought, Starter
-from connectors.skills.usage import Using
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.restarts import Backoff
 from runtime.supervision.supervisor import Supervisor, SupervisorConfig

@@ -8,7 +8,6 @@ nothing of chat.
 Words: *kernel* is the trio side, *edge* the asyncio side. Whatever crosses is
 queued and the other side is woken once per burst, because waking costs far more
 than queueing. What one side posts is carried out on the other in the same order.
-Its errors are drawn in `crossing.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import contextlib
 import logging
 import threading
 from asyncio import Future
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Generic, TypeVar, TypeVarTuple
@@ -26,14 +25,83 @@ from typing import Any, Generic, TypeVar, TypeVarTuple
 import pykka
 import trio
 
-from connectors.asyncio_bridge.crossing import (
-    BridgeBusyError,
-    BridgeClosedError,
-    Crossing,
-    Step,
-)
-from runtime.errors import MisuseError
+from runtime.errors import KernelError, MisuseError
 from runtime.fairness import most_of_one
+
+Step = Callable[[], object]
+
+
+class BridgeError(KernelError):
+    """Something could not cross between the kernel and the edge."""
+
+
+class BridgeClosedError(BridgeError):
+    """The asyncio loop is not running; its supervisor starts it again."""
+
+
+class BridgeBusyError(BridgeError):
+    """Too much is waiting to cross; nothing was queued, try again later."""
+
+
+class Crossing:
+    """Calls on their way into one loop; the loop is woken once per burst.
+
+    Safe from any thread: it relies on `deque.append` and `popleft` being atomic.
+
+    Args:
+        wake: makes the target loop call a function soon; safe from any thread.
+        limit: most posts that may wait; beyond, `BridgeBusyError`.
+        target: name of the loop for error texts.
+    """
+
+    def __init__(self, wake: Callable[[Step], object], limit: int, target: str) -> None:
+        self._wake = wake
+        self._limit = limit
+        self._target = target
+        self._waiting: deque[Step] = deque()
+        self._is_woken = False
+
+    def post(self, step: Step, *, must: bool = False) -> None:
+        """Have `step` called on the target loop.
+
+        Args:
+            step: the call; an exception from it is logged and goes no further.
+            must: queue it even beyond the limit, for the ends of calls, which
+                are bounded by the number of calls.
+
+        Raises:
+            BridgeBusyError: `limit` posts are waiting already.
+            BridgeClosedError: the target loop has ended.
+        """
+        if len(self._waiting) >= self._limit and not must:
+            raise BridgeBusyError(
+                f"{self._limit} posts wait for the {self._target}; try again later"
+            )
+        self._waiting.append(step)
+        if self._is_woken:
+            return
+        self._is_woken = True
+        try:
+            self._wake(self._run)
+        except RuntimeError as error:
+            # Source: both loops say RuntimeError when they have ended, and only
+            # then (`call_soon_threadsafe`; `trio.RunFinishedError` is one).
+            self._is_woken = False
+            self._waiting.clear()
+            raise BridgeClosedError(f"the {self._target} has ended") from error
+
+    def _run(self) -> None:
+        # Why first: a post that comes while this runs must wake the loop again.
+        self._is_woken = False
+        for _ in range(len(self._waiting)):
+            step = self._waiting.popleft()
+            try:
+                step()
+            except Exception:
+                # Why broad: the step is somebody else's code, and an exception
+                # here would end the whole kernel (or the whole edge) with it.
+                logger.exception("a call posted to the %s failed", self._target)
+
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")

@@ -25,7 +25,7 @@ from actors.journal.history import (
 )
 from actors.messages.inbound import TranscriptLine
 from actors.messages.keys import parse_key
-from actors.rules.text.audit_redaction import AuditRedaction
+from actors.rules.text.secrets import AuditRedaction
 from connectors.admin.conversations import events_of, find_conversation
 from connectors.commands.common.database import DatabaseChoice, database_options
 from connectors.commands.common.output import say

@@ -30,12 +30,12 @@ from connectors.commands.common.running import (
 )
 from connectors.config.app import AppConfig
 from connectors.config.hooks import HookConfig
-from connectors.hooks.connection import HookConnection
 from connectors.hooks.messages import HOOK, HookError, HookRecord
 from connectors.hooks.metrics import HookFigures
+from connectors.hooks.runner import HookConnection
 from connectors.hooks.tree import HookSurroundings, connecting, in_order
 from connectors.sandbox.lazy import LateSandbox
-from connectors.sandbox.protected_paths import territory
+from connectors.sandbox.territory import territory
 from runtime.clock import SystemClock
 from runtime.config.loader import Settings
 from runtime.store.database import Database

@@ -16,8 +16,8 @@ from actors.people.access import AccessRuleResult, Admit, OfferPairing, admit, p
 from actors.people.pairing_rows import COMMAND_LINE, GUEST, MOST_GUESTS, PAIRING
 from actors.people.pairing_rules import Guest, PairingRequest, denied, is_open
 from actors.rules.groups.access import agent_access, may_use
-from actors.rules.text.audit_redaction import AuditRedaction
 from actors.rules.text.codes import plain, shown
+from actors.rules.text.secrets import AuditRedaction
 from connectors.admin.display import when
 from connectors.commands.common.database import (
     DatabaseChoice,

@@ -9,7 +9,7 @@ from actors.people import identity
 from actors.people import rows as people_rows
 from actors.people.identity import PeopleChange, Person
 from actors.people.rows import ALIAS, PERSON, PersonRow
-from actors.rules.text.audit_redaction import AuditRedaction
+from actors.rules.text.secrets import AuditRedaction
 from connectors.admin.display import when
 from connectors.commands.common.database import (
     DatabaseChoice,

@@ -58,7 +58,7 @@ from connectors.files.notebook import make_notebook
 from connectors.files.personas import read_persona
 from connectors.models.embedders.local import HashingEmbedder
 from connectors.sandbox.lazy import LateSandbox
-from connectors.sandbox.protected_paths import territory
+from connectors.sandbox.territory import territory
 from connectors.skills.folder import places_of
 from connectors.skills.tool import UseSkillTool
 from runtime.clock import SystemClock

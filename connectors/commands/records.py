@@ -20,7 +20,7 @@ from actors.journal.records import (
     AuditRecord,
     kept,
 )
-from actors.rules.text.audit_redaction import AuditRedaction
+from actors.rules.text.secrets import AuditRedaction
 from connectors.commands.common.database import DatabaseChoice, database_options
 from connectors.commands.common.output import (
     FAILED,

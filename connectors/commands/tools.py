@@ -30,11 +30,10 @@ from connectors.commands.common.running import (
 )
 from connectors.commands.common.staff import colleague_tools
 from connectors.config.app import AppConfig
-from connectors.mcp.source import McpSource, shelf_of
-from connectors.mcp.tool import McpTool
+from connectors.mcp.source import McpSource, McpTool, shelf_of
 from connectors.mcp.tree import SERVERS, actor_of
 from connectors.sandbox.lazy import LateSandbox
-from connectors.sandbox.protected_paths import territory
+from connectors.sandbox.territory import territory
 from connectors.settings.checks.hiring import configured_persona
 from connectors.skills.source import UsedTool
 from connectors.skills.tool import UseSkillTool

@@ -6,12 +6,4 @@ for: `archive` (all of a company in one file), `blobs` (files that agents send),
 `receipt_key`.
 """
 
-__all__ = [
-    "archive",
-    "blobs",
-    "daily_log",
-    "notebook",
-    "personas",
-    "projects",
-    "receipt_key",
-]
+__all__ = ["archive", "blobs", "notebook", "personas", "projects", "receipt_key"]

@@ -18,7 +18,7 @@ import trio
 from actors.ports import Jot
 from actors.rules.prompt.skills import plain
 from actors.rules.text.cleaning import clean, one_line
-from actors.rules.text.suggestions import did_you_mean, near_misses
+from actors.rules.text.similarity import did_you_mean, near_misses
 
 PROJECT_FILE = "PROJECT.md"
 ENDING = ".md"

@@ -5,10 +5,4 @@ hook with its limits), then `program` and `function`, the two kinds; `messages` 
 is asked and answered.
 """
 
-__all__ = [
-    "connection",
-    "function",
-    "messages",
-    "metrics",
-    "tree",
-]
+__all__ = ["function", "messages", "metrics", "runner", "tree"]

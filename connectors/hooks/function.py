@@ -19,8 +19,8 @@ import trio
 
 from actors.hooks.chain import Verdict
 from actors.rules.text.cleaning import one_line
-from connectors.hooks.connection import HookEnd
 from connectors.hooks.messages import HookError
+from connectors.hooks.runner import HookEnd
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable

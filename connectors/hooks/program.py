@@ -34,8 +34,8 @@ import trio
 
 from actors.hooks.chain import Action, Verdict
 from actors.rules.text.cleaning import one_line
-from connectors.hooks.connection import HookEnd
 from connectors.hooks.messages import HookError
+from connectors.hooks.runner import HookEnd
 from connectors.mcp.limits import Gate, Lines
 from connectors.mcp.messages import ServerLostError
 from connectors.sandbox.plan import SandboxError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import msgspec
 import trio
@@ -20,8 +20,10 @@ from connectors.hooks.messages import (
 from runtime.actor.actor import Actor
 
 if TYPE_CHECKING:
-    from actors.hooks.book import TellHook
-    from connectors.hooks.connection import Connect, HookConnection
+    from contextlib import AbstractAsyncContextManager
+
+    from actors.hooks.book import AskHook, TellHook
+    from actors.hooks.chain import Verdict
     from connectors.hooks.hook import Settings
     from connectors.hooks.metrics import HookFigures
     from connectors.hooks.pending import PendingQuestion, QuestionQueue
@@ -155,3 +157,55 @@ class HookRunner(Actor):
         elif outcome is not None:
             self._figures.took(self._settings.name, trio.current_time() - began_at)
             self._tell(Answered(outcome.action))
+
+
+class HookEnd:
+    """Why a hook's code is not to be spoken with any more; the first reason counts."""
+
+    def __init__(self) -> None:
+        self.reason = ""
+        self._come = trio.Event()
+
+    def come(self, reason: str) -> None:
+        """End it."""
+        if not self._come.is_set():
+            self.reason = reason
+            self._come.set()
+
+    async def wait(self) -> None:
+        """Wait for the end."""
+        await self._come.wait()
+
+
+class HookConnection(Protocol):
+    """A hook's code that runs."""
+
+    ending: HookEnd
+
+    async def ask(self, asked: AskHook) -> Verdict:
+        """Put one question to it; may be cancelled.
+
+        Raises:
+            connectors.hooks.messages.HookError: there is no verdict.
+        """
+        ...
+
+    async def tell(self, told: TellHook) -> None:
+        """Tell it of a finished turn; may be cancelled.
+
+        Raises:
+            connectors.hooks.messages.HookError: it failed.
+        """
+        ...
+
+
+class Connect(Protocol):
+    """Starts a hook's code."""
+
+    def __call__(self) -> AbstractAsyncContextManager[HookConnection]:
+        """Run it until the block ends.
+
+        Raises:
+            connectors.hooks.messages.HookError: it cannot be started.
+        """
+        ...

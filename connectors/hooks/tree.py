@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
     from connectors.config.hooks import HookConfig
-    from connectors.hooks.connection import Connect, HookConnection
+    from connectors.hooks.runner import Connect, HookConnection
     from connectors.sandbox.runner import Sandbox
     from runtime.clock import Clock
     from runtime.store.port import Store

@@ -5,12 +5,4 @@
 `stdio` and `http`, the two ways to a server.
 """
 
-__all__ = [
-    "doctor",
-    "limits",
-    "messages",
-    "metrics",
-    "source",
-    "tool",
-    "tree",
-]
+__all__ = ["doctor", "limits", "messages", "metrics", "source", "tree"]

@@ -17,7 +17,7 @@ from connectors.mcp.messages import McpError, ToolListing
 from connectors.mcp.tree import ServerSurroundings, connecting
 from connectors.sandbox.lazy import LateSandbox
 from connectors.sandbox.plan import SandboxError
-from connectors.sandbox.protected_paths import territory
+from connectors.sandbox.territory import territory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -18,7 +18,7 @@ from connectors.mcp.messages import (
     ToolListing,
     ToolsListed,
 )
-from connectors.mcp.pending import CallQueue, PendingCall
+from connectors.mcp.session import CallQueue, PendingCall
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
 from runtime.telemetry.logs import EventLog, Quoted

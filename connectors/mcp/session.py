@@ -1,7 +1,14 @@
-"""The actor that speaks to one server of tools for as long as it answers."""
+"""The actor that speaks to one server of tools for as long as it answers.
+
+The session is busy as long as its connection stands, so calls do not reach it as
+messages: they wait in a bounded `CallQueue`, where they are found when nobody wants
+them any more.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import math
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -9,6 +16,8 @@ import msgspec
 import trio
 
 from actors.errors import ToolError
+from actors.messages.inbound import Image, ToolResult
+from actors.rules.text.cleaning import UNSEEN, one_line
 from connectors.mcp.connection import Connect, ServerConnection, ServerEnd
 from connectors.mcp.messages import (
     McpError,
@@ -18,13 +27,153 @@ from connectors.mcp.messages import (
     SessionOpened,
     ToolsListed,
 )
-from connectors.mcp.results import result_of
 from runtime.actor.actor import Actor
+from runtime.fairness import FairQueue
 
 if TYPE_CHECKING:
     from connectors.config.mcp import McpServerConfig
+    from connectors.mcp.messages import CallTool
     from connectors.mcp.metrics import McpFigures
-    from connectors.mcp.pending import CallQueue, PendingCall
+    from runtime.actor.reply import Reply
+
+MOST_PARTS = 100
+MOST_IMAGES = 8
+LARGEST_IMAGE = 5 * 1024 * 1024
+"""Bytes; what the strictest provider takes."""
+
+EMPTY = "(the tool gave nothing back)"
+
+SIGNS: tuple[tuple[bytes, bytes, str], ...] = (
+    (b"\x89PNG\r\n\x1a\n", b"", "image/png"),
+    (b"\xff\xd8\xff", b"", "image/jpeg"),
+    (b"GIF8", b"", "image/gif"),
+    (b"RIFF", b"WEBP", "image/webp"),
+)
+"""First bytes, then those from the eighth on, of the pictures that models see."""
+
+Table = dict[str, object]
+
+
+def result_of(answer: object, most_chars: int) -> ToolResult:
+    """Make a result of an answer.
+
+    Args:
+        answer: the `result` of a `tools/call`, as JSON.
+        most_chars: longest text of the result.
+    """
+    if not isinstance(answer, dict):
+        return ToolResult("the server's answer is no result", is_error=True)
+    table = cast("Table", answer)
+    content = table.get("content")
+    parts = cast("list[object]", content) if isinstance(content, list) else []
+    texts: list[str] = []
+    images: list[Image] = []
+    for part in parts[:MOST_PARTS]:
+        text = shown(part, images)
+        if text:
+            texts.append(text)
+    if len(parts) > MOST_PARTS:
+        texts.append(f"[{len(parts) - MOST_PARTS} more parts were left out]")
+    texts += further(table.get("structuredContent"), texts)
+    text = bounded("\n\n".join(texts), most_chars)
+    is_error = table.get("isError") is True
+    return ToolResult(text or ("" if images else EMPTY), is_error, tuple(images))
+
+
+def shown(part: object, images: list[Image]) -> str:
+    """Write one part as text; a picture is added to `images` instead."""
+    match part:
+        case {"type": "text", "text": str(text)}:
+            return UNSEEN.sub("", text.replace("\r\n", "\n"))
+        case {"type": "image", "data": str(data)}:
+            return picture(data, images)
+        case {"type": "audio"}:
+            return "[a sound was left out]"
+        case {"type": "resource", "resource": dict()}:
+            return embedded(cast("Table", cast("Table", part)["resource"]), images)
+        case {"type": "resource_link", "uri": str(uri)}:
+            name = cast("Table", part).get("name")
+            words = one_line(name, 200) if isinstance(name, str) else ""
+            return f"[resource {words} at {one_line(uri, 500)}]"
+        case _:
+            return "[a part of an unknown kind was left out]"
+
+
+def embedded(resource: Table, images: list[Image]) -> str:
+    """Write a resource that came with the answer."""
+    uri = resource.get("uri")
+    where = one_line(uri, 500) if isinstance(uri, str) else "an unknown place"
+    match resource:
+        case {"text": str(text)}:
+            return f"[resource {where}]\n{UNSEEN.sub('', text)}"
+        case {"blob": str(data)}:
+            note = picture(data, images)
+            return f"[resource {where}]{note and ' ' + note}"
+        case _:
+            return f"[resource {where} came without content]"
+
+
+def picture(data: str, images: list[Image]) -> str:
+    """Keep a picture, or say why not.
+
+    Returns:
+        Empty if it was kept.
+    """
+    if len(images) >= MOST_IMAGES:
+        return f"[a picture was left out: more than {MOST_IMAGES}]"
+    if len(data) > LARGEST_IMAGE * 4 // 3 + 4:
+        return f"[content was left out: above {LARGEST_IMAGE} bytes]"
+    try:
+        content = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return "[content was left out: it is no base64]"
+    kind = kind_of(content)
+    if not kind:
+        return f"[{len(content)} bytes that are no picture were left out]"
+    images.append(Image(kind, content))
+    return ""
+
+
+def kind_of(content: bytes) -> str:
+    """Tell by its bytes what a picture is; empty if it is none that models see."""
+    for start, eighth, kind in SIGNS:
+        if content.startswith(start) and content[8:].startswith(eighth):
+            return kind
+    return ""
+
+
+def further(structured: object, texts: list[str]) -> list[str]:
+    """Write what came as JSON, unless a text says the same already."""
+    if structured is None or any(says(text, structured) for text in texts):
+        return []
+    try:
+        return [UNSEEN.sub("", msgspec.json.encode(structured).decode())]
+    except (ValueError, TypeError, RecursionError):
+        return ["[content that is no JSON was left out]"]
+
+
+def says(text: str, structured: object) -> bool:
+    """Tell whether a text is this JSON, or all that is in it."""
+    match structured:
+        case dict() if [text.strip()] == [
+            each.strip() if isinstance(each, str) else each
+            for each in cast("Table", structured).values()
+        ]:
+            return True
+        case _:
+            pass
+    try:
+        return bool(msgspec.json.decode(text) == structured)
+    except (ValueError, RecursionError):
+        return False
+
+
+def bounded(text: str, most: int) -> str:
+    """Cut a text that is too long, and say so."""
+    if len(text) <= most:
+        return text
+    return f"{text[:most]}\n[cut: {len(text) - most} more characters]"
+
 
 # Chosen: seconds between two looks at a server's list, however often it says that the
 # list has changed.
@@ -199,3 +348,48 @@ class McpSession(Actor):
             f"the server {self._name} did not answer within"
             f" {self._config.call_timeout:g} seconds; nobody knows whether it was done"
         )
+
+
+class PendingCall:
+    """One call, and who waits for its result."""
+
+    __slots__ = ("call", "reply", "scope")
+
+    def __init__(self, call: CallTool, reply: Reply) -> None:
+        self.call = call
+        self.reply = reply
+        self.scope = trio.CancelScope()
+
+
+class CallQueue(FairQueue[PendingCall]):
+    """Calls that wait or run; the people for whom they run take turns.
+
+    Args:
+        most: how many may run at once; as many more may wait.
+    """
+
+    def __init__(self, most: int) -> None:
+        super().__init__(most, most, lambda pending: pending.call.owner)
+
+    def submit(self, pending: PendingCall) -> bool:
+        """Have a call carried out; False if too many wait."""
+        may = self.may_add(pending.call.owner)
+        if may:
+            self.add(pending)
+        return may
+
+    def cancel(self, number: int) -> None:
+        """Give a call up, if it has not ended."""
+        for pending in (*self.running, *self.waiting):
+            if pending.call.number == number:
+                self.withdraw(pending)
+                pending.scope.cancel()
+
+    def fail_all(self, reason: str) -> None:
+        """Tell all who wait that there is nobody left to answer."""
+        for pending in self.abandon():
+            text = f"{reason}, and nobody knows whether the call was carried out"
+            pending.reply.offer_error(ToolError(text))
+        for pending in self.waiting:
+            self.withdraw(pending)
+            pending.reply.offer_error(ToolError(f"{reason}; the call was not begun"))

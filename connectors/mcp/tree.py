@@ -30,9 +30,8 @@ import trio
 
 from actors import names
 from connectors.mcp.messages import McpMissingError
-from connectors.mcp.pending import CallQueue
 from connectors.mcp.server import McpServer
-from connectors.mcp.session import McpSession
+from connectors.mcp.session import CallQueue, McpSession
 from connectors.sandbox.orders import PATH
 from connectors.sandbox.plan import LONG_RUNNING, Confinement
 from runtime.supervision.child import ChildSpec

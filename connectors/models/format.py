@@ -68,7 +68,7 @@ class Framing(Protocol):
         """Take the next bytes; give back the events they complete, in order.
 
         Raises:
-            connectors.models.http.sse.TooLargeError: an event is too large.
+            connectors.models.http.reading.TooLargeError: an event is too large.
         """
         ...
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from actors.models.prices import OWN, PROGRAM, PriceList, Prices
+from actors.models.catalogue import OWN, PROGRAM, PriceList, Prices
 from connectors.config.models import CliModelConfig, HttpModelConfig, kind_of
 from runtime.config.loader import load
 

@@ -1,7 +1,8 @@
 """Which paths a confined program is given, worked out from what is asked for.
 
 Neither Landlock nor a mount can take a file out of a folder that is given. So a folder
-with something hidden in it is given as all that lies beside the hidden.
+with something hidden in it is given as all that lies beside the hidden. `territory`
+hides what no program may reach, by the settings: the database and the secrets.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from connectors.sandbox.plan import Confinement, SandboxError
+
+if TYPE_CHECKING:
+    from connectors.config.app import AppConfig
 
 HERE = Path(__file__).resolve().parent
 
@@ -180,3 +184,42 @@ def refuse_around(path: Path, hidden: Iterable[Path]) -> None:
                 f"{path} cannot be written to by a program: it holds {each}, which no"
                 " program may reach; put one of the two elsewhere"
             )
+
+
+SQLITE = ("", "-wal", "-shm", "-journal")
+BESIDE = (*SQLITE, ".receipts.key", ".settings.json", ".socket", ".history")
+"""What SQLite adds to the database's name, and what else stands beside it: the key of
+receipts, the settings in use, the socket of terminals, what was typed there."""
+
+
+def territory(config: AppConfig, files: Iterable[Path]) -> Territory:
+    """Keep the database with its folder, and the files of settings and secrets.
+
+    Args:
+        config: says where the database and the workspaces are.
+        files: of settings and secrets.
+
+    Raises:
+        SandboxError: the folder that agents work in holds what must be kept.
+    """
+    database = Path(config.store.path).absolute()
+    names = [database.with_name(database.name + end) for end in BESIDE]
+    # A folder that is everybody's cannot be kept from programs; its files can.
+    folder = [] if is_common(database.parent) else [database.parent]
+    kept = (*folder, *names, *(path.absolute() for path in files))
+    refuse_around(workspace_of(config), [each.resolve() for each in kept])
+    return Territory(
+        kept=kept,
+        open_inside=(workspace_of(config),),
+        readable=tuple(path.absolute() for path in config.sandbox.readable),
+    )
+
+
+def is_common(folder: Path) -> bool:
+    """Whether a folder is too high up to belong to one program."""
+    return len(folder.resolve().parts) <= 2
+
+
+def workspace_of(config: AppConfig) -> Path:
+    """Give the folder in which each agent has one of its own."""
+    return Path(config.workspace.path).absolute()

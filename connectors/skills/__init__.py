@@ -1,15 +1,7 @@
 """Skills: folders with a SKILL.md that agents read when they need it.
 
 `source` offers them to agents as a tool, and `folder` keeps them up to date. Begin with
-`folder`, then `bundle` (one skill's files) and `checks` (what a skill may not be).
+`folder`, then `checks` (what a skill may not be).
 """
 
-__all__ = [
-    "folder",
-    "lessons",
-    "servers",
-    "source",
-    "starter",
-    "tool",
-    "usage",
-]
+__all__ = ["folder", "lessons", "servers", "source", "starter", "tool"]

@@ -16,10 +16,16 @@ import trio
 from actors.memory import notebook as rules
 from actors.ports import Jot
 from actors.rules.prompt.skills import SKILL_FILE
-from actors.rules.text.suggestions import did_you_mean, near_misses
+from actors.rules.text.similarity import did_you_mean, near_misses
 from connectors.files.projects import read_whole
-from connectors.skills.bundle import DIRECTORY, FILE, LARGEST_FILE, BundleError
-from connectors.skills.folder import SkillFolder, read_skill
+from connectors.skills.folder import (
+    DIRECTORY,
+    FILE,
+    LARGEST_FILE,
+    BundleError,
+    SkillFolder,
+    read_skill,
+)
 from runtime.errors import SettingsError
 from runtime.telemetry.logs import EventLog
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from connectors.mcp.metrics import McpFigures
     from connectors.sandbox.runner import Sandbox
-    from connectors.skills.usage import Using
+    from connectors.skills.source import Using
 
 LOG = EventLog("skills")
 

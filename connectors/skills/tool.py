@@ -9,8 +9,8 @@ import trio
 
 from actors.messages.inbound import ToolContext, ToolResult, ToolSpec
 from actors.rules.prompt import skills as rules
-from actors.rules.text.suggestions import did_you_mean, near_misses
-from connectors.skills.bundle import LONGEST_PATH, BundleError, read_bundled
+from actors.rules.text.similarity import did_you_mean, near_misses
+from connectors.skills.folder import LONGEST_PATH, BundleError, read_bundled
 from connectors.tools.arguments import ArgumentsTool, schema_of
 
 if TYPE_CHECKING:

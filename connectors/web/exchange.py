@@ -12,7 +12,7 @@ import asyncio
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from actors.delegation.owed import Owed
+from actors.messages.deliveries import Owed
 from actors.messages.inbound import Usage
 from actors.outbound.draft_rules import DraftPiece, DraftSpeakers
 from connectors.web.errors import ApiError, trouble_error

@@ -20,7 +20,7 @@ import msgspec
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from connectors.asyncio_bridge.crossing import BridgeError
+from connectors.asyncio_bridge.bridge import BridgeError
 from connectors.chat.server_transport import ServerTransport
 from connectors.config.app import ADMIN_PORT
 from connectors.web.errors import ApiError, ListenError, refuse

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from actors.transport import RefusedAttempt
-from connectors.asyncio_bridge.crossing import BridgeError
+from connectors.asyncio_bridge.bridge import BridgeError
 from connectors.chat.gates import (
     AnyGate,
     Gates,

@@ -5,9 +5,4 @@ Every actor logs by an `EventLog` (`logs`) and counts in what the one `Metrics`
 the log from blocking the loop, `log_file` its file within bounds. Begin with `metrics`.
 """
 
-__all__ = [
-    "log_file",
-    "logs",
-    "metrics",
-    "redaction",
-]
+__all__ = ["log_file", "logs", "metrics"]

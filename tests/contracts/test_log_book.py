@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from actors.errors import ToolError
-from connectors.files.daily_log import MOST_OF_DAY, FileLogBook
+from connectors.files.notebook import MOST_OF_DAY, FileLogBook
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,8 +17,7 @@ from connectors.mcp.metrics import McpFigures
 from connectors.mcp.source import Known, McpSource
 from connectors.mcp.tree import SERVERS, actor_of, server_spec
 from connectors.skills.folder import read_folders
-from connectors.skills.source import SkillSource
-from connectors.skills.usage import Using
+from connectors.skills.source import SkillSource, Using
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.supervisor import Supervisor
 from runtime.telemetry.metrics import Metrics

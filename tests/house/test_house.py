@@ -59,12 +59,10 @@ NAMES: dict[str, str] = {
 # catch it only to raise it again.
 BROAD_CATCHES: dict[str, str] = {
     "connectors/asyncio_bridge/bridge.py": (
-        "carries any error of the asyncio side back to its asker"
+        "carries any error of the asyncio side back to its asker, and lets no"
+        " listener's mistake end the others"
     ),
     "connectors/chat/websocket/transport.py": "one client's must not end all others'",
-    "connectors/asyncio_bridge/crossing.py": (
-        "one listener's mistake must not end the others'"
-    ),
     "runtime/actor/dead_letters.py": "an observer's mistake must not end the kernel",
     "runtime/actor/kernel.py": "a report that fails must not end the kernel",
     "runtime/actor/posting.py": "an actor's own hook raises anything; `judge` decides",

@@ -52,7 +52,7 @@ BY_ITSELF = (
     ),
     Mutant(
         "a restart ends a pause",
-        "actors/schedule/configured.py",
+        "actors/schedule/appointments.py",
         "        paused=was.paused,\n",
         "",
         (*STORY, "tests/actors/schedule/test_standing.py"),

@@ -195,7 +195,7 @@ MUTANTS = (
     ),
     Mutant(
         "lines without the last taken for whole",
-        "connectors/models/ollama/stream.py",
+        "connectors/models/ollama/model.py",
         "        if not self._is_done:\n",
         "        if False:\n",
         (
@@ -272,7 +272,7 @@ MUTANTS = (
     ),
     Mutant(
         "secrets kept in the audit",
-        "actors/rules/text/audit_redaction.py",
+        "actors/rules/text/secrets.py",
         '        return self.redact(text) if self.has_texts else ""\n',
         '        return text if self.has_texts else ""\n',
         ("tests/stories/operations/test_audit.py",),

@@ -14,7 +14,7 @@ import trio
 
 from actors.journal import answers, commits
 from actors.messages.inbound import Inbound
-from actors.rules.text.audit_redaction import AuditRedaction
+from actors.rules.text.secrets import AuditRedaction
 from runtime.store.database import DROPPED
 from runtime.store.rows import BY_HAND, Commit, Receipt, Settle
 

@@ -13,8 +13,8 @@ import msgspec
 
 from actors.config.agents import AgentConfig
 from actors.config.collaboration import CollaborationConfig
-from actors.config.groups import Activation, GroupConfig
 from actors.config.prompt import ContextConfig
+from actors.config.routes import Activation, GroupConfig
 from actors.messages.keys import SessionScope
 from tests.simulation.workload import (
     AGENTS,

@@ -9,9 +9,9 @@ import msgspec
 
 from actors.config.agents import AgentConfig
 from actors.config.collaboration import CollaborationConfig
-from actors.config.groups import GroupConfig
 from actors.config.limits import LimitsConfig
 from actors.config.prompt import ContextConfig
+from actors.config.routes import GroupConfig
 from actors.config.sessions import (
     BufferingConfig,
     CompactionConfig,

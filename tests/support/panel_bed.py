@@ -25,7 +25,7 @@ from connectors.web.page.login_rows import (
     row_id,
 )
 from runtime.store.rows import Commit
-from runtime.telemetry.redaction import Redactor
+from runtime.telemetry.logs import Redactor
 from tests.processes.running import write_settings
 from tests.support.desk import SECRET, write_all
 

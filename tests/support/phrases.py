@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from actors.commands import dispatch as desk
-from actors.commands import pairing as desk_pairing
+from actors.commands import people as desk_pairing
 from actors.commands import people as desk_people
 from actors.commands import registry
 from actors.commands import status as desk_reports

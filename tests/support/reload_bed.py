@@ -30,8 +30,7 @@ from connectors.app.reload.reload import Reloading, SettingsSource, Ways, files_
 from connectors.chat.platforms import serving
 from connectors.settings.load import load_app
 from connectors.web.openai.transport import HttpTransport
-from runtime.telemetry.logs import writing
-from runtime.telemetry.redaction import Redactor
+from runtime.telemetry.logs import Redactor, writing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

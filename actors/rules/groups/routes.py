@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from actors.config.groups import GroupConfig, RouteActivation
+from actors.config.routes import GroupConfig, RouteActivation
 from actors.rules.groups.mentions import mentioned
-from actors.rules.text.similarity import fold
-from actors.rules.text.suggestions import did_you_mean, near_misses
+from actors.rules.text.similarity import did_you_mean, fold, near_misses
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 
-from actors.rules.markers import actions, line_shapes, tags
+from actors.rules.markers import actions, tags
 from actors.rules.markers.actions import Action, Delegation
 from actors.rules.markers.control_words import plain, says_well
 from actors.rules.markers.descriptions import MARKS
@@ -35,6 +35,7 @@ from actors.rules.markers.json_answers import (
     EnvelopeSanitizer,
     open_envelope,
 )
+from actors.rules.markers.line_stage import value_of
 from actors.rules.markers.sanitizer import Sanitizer
 
 if TYPE_CHECKING:
@@ -264,7 +265,7 @@ def _of_json(body: str) -> dict[str, object]:
 
 
 def _read_line(block: Block) -> actions.Action | BadShape:
-    value = line_shapes.value_of(block.text)
+    value = value_of(block.text)
     if tags.defuse(value) != value:
         return "nested"
     if block.name in tags.MEDIA:

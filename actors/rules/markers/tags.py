@@ -16,7 +16,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from actors.config.markers import MarkerFamily
+from actors.config.agents import MarkerFamily
 
 Family = MarkerFamily | Literal["conductor", "files"]
 """Family of directives that are allowed together. `conductor` depends on the agent's

@@ -6,7 +6,6 @@ passwords, `translations` translates the runtime's own sentences.
 """
 
 __all__ = [
-    "audit_redaction",
     "cleaning",
     "codes",
     "durations",
@@ -16,6 +15,5 @@ __all__ = [
     "measure",
     "secrets",
     "similarity",
-    "suggestions",
     "translations",
 ]

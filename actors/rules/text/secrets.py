@@ -4,11 +4,15 @@ Pure. Secrets of the settings are removed elsewhere, by value. This module recog
 what looks like a secret: keys by their vendors' prefixes, tokens, private keys,
 labelled passwords, long random strings, card and phone numbers. It rather removes too
 much: a fact without its number is still a fact, and a remembered key is a leak.
+`AuditRedaction` says what the audit log keeps of messages and names.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+
+import msgspec
 
 KEY = "[key]"
 PASSWORD = "[password]"  # noqa: S105  its replacement
@@ -150,3 +154,21 @@ def _is_card(digits: list[int]) -> bool:
     """
     doubled = [2 * d - 9 if d > 4 else 2 * d for d in digits[-2::-2]]
     return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
+
+
+class AuditRedaction(msgspec.Struct, frozen=True):
+    """Redacts secrets from everything that the audit log keeps."""
+
+    redact: Callable[[str], str] = str
+    """Removes the values of secrets from a text."""
+
+    has_texts: bool = True
+    """Whether message texts are kept; sender, chat and time always are."""
+
+    def words(self, text: str) -> str:
+        """Return what is kept of a message's text."""
+        return self.redact(text) if self.has_texts else ""
+
+    def name(self, name: str) -> str:
+        """Return what is kept of the name of a person, an account or a chat."""
+        return self.redact(name)

@@ -1,4 +1,6 @@
-"""Similarity of texts: duplicate facts, index words, similar tasks. Pure.
+"""Similarity of texts: duplicate facts, index words, similar tasks, misspelt names.
+
+Pure.
 
 Two facts are duplicates if they share at least 70 % of their words, or if fewer than 15
 % of the longer text's characters differ. Texts with different numbers, or of which only
@@ -18,6 +20,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterable
+from difflib import get_close_matches
 from itertools import islice
 
 from actors.rules.text.languages import FREQUENT_WORDS
@@ -266,3 +270,27 @@ def goes_on(character: str) -> bool:
     """Return whether a character continues a word; combining marks do."""
     is_mark = unicodedata.category(character).startswith("M")
     return character.isalnum() or character == "_" or is_mark
+
+
+# Chosen: names in settings are short, and the time to compare grows with the length of
+# a foreign word.
+LONGEST_NAME = 64
+
+
+def near_misses(word: str, known: Iterable[str]) -> tuple[str, ...]:
+    """Return at most three known names similar to `word`, the closest first."""
+    names = {name.casefold(): name for name in known}
+    close = get_close_matches(word[:LONGEST_NAME].casefold(), names)
+    return tuple(names[each] for each in close)
+
+
+def did_you_mean(near: tuple[str, ...], prefix: str = "") -> str:
+    """Format suggestions as a sentence with a leading space; empty without any.
+
+    Args:
+        near: result of `near_misses`.
+        prefix: written before each name, such as `/` before a command.
+    """
+    if not near:
+        return ""
+    return f" Did you mean {' or '.join(prefix + name for name in near)}?"

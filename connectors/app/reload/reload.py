@@ -36,8 +36,7 @@ from runtime.actor.ref import UNANSWERED
 from runtime.config.loader import Settings
 from runtime.config.messages import dotted
 from runtime.errors import KernelError, SettingsError
-from runtime.telemetry.logs import EventLog, Writing
-from runtime.telemetry.redaction import Redactor
+from runtime.telemetry.logs import EventLog, Redactor, Writing
 
 if TYPE_CHECKING:
     from connectors.app.accounts import Serves

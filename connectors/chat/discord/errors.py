@@ -8,7 +8,7 @@ from __future__ import annotations
 import aiohttp
 import discord
 
-from connectors.asyncio_bridge.crossing import BridgeError
+from connectors.asyncio_bridge.bridge import BridgeError
 from connectors.chat.errors import (
     LONGEST_QUOTE,
     BusyError,

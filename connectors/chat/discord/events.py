@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 import trio
 
-from connectors.asyncio_bridge.crossing import BridgeBusyError, BridgeClosedError
+from connectors.asyncio_bridge.bridge import BridgeBusyError, BridgeClosedError
 from connectors.chat.inbound import in_words, shown_name
 from connectors.chat.lenient_json import Json, table, tables, text, texts, whole
 from connectors.chat.requests import LinkedAttachment

@@ -1,4 +1,4 @@
-"""What a dialect says about its platform's markup; `writer.py` does the rest.
+"""What a dialect says about its platform's markup; `render.py` does the rest.
 
 A mention calls nobody unless the connector allows it word by word: a model may have
 been talked into writing one. Slack and WhatsApp know no backslash: where two signs in

@@ -21,7 +21,7 @@ from connectors.chat.lenient_json import Json, table, tables, text
 from connectors.chat.matrix.api import MatrixCall, path_of
 from connectors.chat.matrix.inbound import MatrixArrivals, waiting
 from connectors.chat.matrix.rooms import come_or_go
-from connectors.chat.matrix.signs import StaleSigns
+from connectors.chat.matrix.senders import StaleSigns
 from connectors.chat.requests import LONGEST_WAIT, until_answered
 from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog

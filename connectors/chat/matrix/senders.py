@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+import msgspec
+import trio
+
 from actors.errors import DeliveryRefusedError
 from connectors.chat.accounts import prefixed, ready_accounts
 from connectors.chat.errors import LostError, PlatformError, RefusedError, translated
 from connectors.chat.lenient_json import Json, table, tables, text
 from connectors.chat.matrix import content
 from connectors.chat.matrix.api import MatrixCall, path_of
+from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from actors.messages.deliveries import Edit, Reaction
+    from actors.transport import Ingress
     from connectors.chat.matrix.account import MatrixAccount
     from connectors.chat.matrix.rooms import MatrixRooms, Room
-
+    from connectors.chat.matrix.shared import MatrixShared
 
 NOT_THERE = frozenset({"M_FORBIDDEN", "M_NOT_FOUND"})
 
@@ -176,3 +181,83 @@ async def redact(account: MatrixAccount, room_id: str, event_id: str) -> None:
     path = path_of("rooms", room_id, "redact", event_id, txn)
     call = MatrixCall(method="PUT", path=path, body={}, timeout=account.timeout)
     await account.ask(call)
+
+
+# Chosen: more than an agent answers in one room while a homeserver is away.
+NEWEST_SIGNS = 50
+"""Newest signs of each room that are looked at."""
+
+LOOK_EVERY = 60.0
+"""Least seconds between two looks; each asks for all rooms of the account."""
+
+TIMEOUT = 120.0
+
+
+def filter_of(user: str) -> str:
+    """Ask for the signs that one account put, in all of its rooms."""
+    nothing: Json = {"types": []}
+    timeline = {"types": ["m.reaction"], "senders": [user], "limit": NEWEST_SIGNS}
+    rooms = {
+        "account_data": nothing,
+        "ephemeral": nothing,
+        "state": nothing,
+        "timeline": timeline,
+    }
+    found: Json = {"presence": nothing, "account_data": nothing, "room": rooms}
+    return msgspec.json.encode(found).decode()
+
+
+class StaleSigns:
+    """Looks after the signs of one account."""
+
+    def __init__(self, account: MatrixAccount, shared: MatrixShared) -> None:
+        self._account = account
+        self._shared = shared
+        self._wanted = trio.Event()
+
+    def want(self) -> None:
+        """Have all signs looked at soon: some may have been left behind."""
+        self._wanted.set()
+
+    async def run(self, ingress: Ingress) -> None:
+        """Look whenever that is wanted, until cancelled."""
+        while True:
+            await self._wanted.wait()
+            self._wanted = trio.Event()
+            sign = self._shared.received_sign()
+            if sign:
+                try:
+                    await self._look(sign, ingress)
+                except (PlatformError, StoreError) as error:
+                    LOG.info("signs not looked at", why=str(error))
+            await trio.sleep(LOOK_EVERY)
+
+    async def _look(self, sign: str, ingress: Ingress) -> None:
+        # Why any number: Synapse keeps its answer to the same question for a while.
+        any_number = int(self._shared.clock.wall() * 1000) % 1000
+        call = MatrixCall(
+            method="GET",
+            path=path_of("sync"),
+            query={"filter": filter_of(self._account.user), "timeout": str(any_number)},
+            timeout=TIMEOUT,
+        )
+        for room_id, event_id, message in standing(await self._account.ask(call), sign):
+            earlier = await ingress.earlier(self._shared.connector, message)
+            # What is not known any more has ended long ago.
+            if earlier is None or earlier.outcome:
+                await redact(self._account, room_id, event_id)
+                LOG.info("stale sign taken away", room=room_id, message=message)
+
+
+def standing(answer: Json, sign: str) -> Iterator[tuple[str, str, str]]:
+    """Find a sign in what `/sync` said: its room, its id, and its message."""
+    rooms = table(table(answer.get("rooms")).get("join"))
+    for room_id, said in rooms.items():
+        for event in tables(table(table(said).get("timeline")).get("events")):
+            related = table(table(event.get("content")).get("m.relates_to"))
+            event_id, message = (
+                text(event.get("event_id")),
+                text(related.get("event_id")),
+            )
+            if related.get("key") == sign and event_id and message:
+                yield room_id, event_id, message

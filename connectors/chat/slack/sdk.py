@@ -22,7 +22,7 @@ import trio
 from slack_sdk.errors import SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from connectors.asyncio_bridge.crossing import BridgeError
+from connectors.asyncio_bridge.bridge import BridgeError
 from connectors.chat.errors import (
     BusyError,
     GoneError,

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from actors.rules.text.suggestions import did_you_mean, near_misses
+from actors.rules.text.similarity import did_you_mean, near_misses
 from runtime.errors import SettingsError, SettingsListError
 
 # Chosen: far more than anybody writes by hand, so that a wrong file is told at once.

@@ -25,14 +25,20 @@ import pykka
 import trio
 
 from actors.commands.registry import COMMANDS
-from actors.delegation.owed import Owed
 from actors.errors import (
     ChatError,
     DeliveryBusyError,
     DeliveryRefusedError,
     MessageRefusedError,
 )
-from actors.messages.deliveries import Abilities, Delivery, Draft, TakesFiles, Typing
+from actors.messages.deliveries import (
+    Abilities,
+    Delivery,
+    Draft,
+    Owed,
+    TakesFiles,
+    Typing,
+)
 from actors.messages.inbound import Address, Attachment, Inbound
 from connectors.chat.outbox import ClientOutbox
 from connectors.chat.terminal.frames import (

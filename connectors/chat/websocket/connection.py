@@ -26,7 +26,7 @@ from wsproto.events import (
 from wsproto.frame_protocol import CloseReason
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
-from connectors.chat.websocket.errors import ClientGoneError, ClientRefusedError
+from connectors.chat.websocket.frames import ClientGoneError, ClientRefusedError
 
 BLOCK = 16_384
 """Bytes that are read at once."""

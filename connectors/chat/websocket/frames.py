@@ -13,12 +13,64 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from connectors.chat.websocket.errors import FrameError
 from runtime.store.text import why_no_json
 
 if TYPE_CHECKING:
     from actors.messages.deliveries import Draft, Typing
     from connectors.chat.outbox import StoredAnswer
+
+
+class SocketError(Exception):
+    """Base of what this connector raises itself."""
+
+
+class FrameError(SocketError):
+    """A frame is not taken.
+
+    Args:
+        code: one bounded word, for programs.
+        text: what is wrong.
+        cure: what to do.
+        retry_after: seconds after which it may be taken; None: it must change.
+    """
+
+    def __init__(
+        self, code: str, text: str, cure: str, retry_after: float | None = None
+    ) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+        self.cure = cure
+        self.retry_after = retry_after
+
+
+class ClientRefusedError(FrameError):
+    """The client is let go after it is told.
+
+    Args:
+        code: one bounded word.
+        text: what is wrong.
+        cure: what to do.
+        status: of HTTP, while there is no WebSocket yet.
+        retry_after: seconds after which it may be let in.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        text: str,
+        cure: str,
+        *,
+        status: int = 400,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(code, text, cure, retry_after)
+        self.status = status
+
+
+class ClientGoneError(SocketError):
+    """The client has gone, or is let go; the text says why, in one bounded word."""
+
 
 CLIENT = re.compile(r"[A-Za-z0-9._~-]{16,128}", re.ASCII)
 """What clients may call themselves: as long as what nobody guesses."""

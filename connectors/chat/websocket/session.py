@@ -30,12 +30,15 @@ from actors.transport import RefusedAttempt
 from connectors.chat.server_transport import caller_at
 from connectors.chat.websocket import frames
 from connectors.chat.websocket.connection import ClientConnection, Head, close_code
-from connectors.chat.websocket.errors import (
+from connectors.chat.websocket.frames import (
+    Ack,
     ClientGoneError,
     ClientRefusedError,
     FrameError,
+    Hello,
+    Ping,
+    Say,
 )
-from connectors.chat.websocket.frames import Ack, Hello, Ping, Say
 from runtime.errors import KernelError, StoreError
 from runtime.telemetry.logs import EventLog
 

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, cast
 import trio
 from msgspec import structs
 
-from actors.delegation.owed import Owed
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
-from actors.messages.deliveries import Abilities, Delivery, Draft, Typing
+from actors.messages.deliveries import Abilities, Delivery, Draft, Owed, Typing
 from connectors.chat.outbox import ClientOutbox
 from connectors.chat.server_transport import ServerTransport
 from connectors.chat.websocket import frames
 from connectors.chat.websocket.connection import ClientConnection
-from connectors.chat.websocket.errors import ClientGoneError, ClientRefusedError
+from connectors.chat.websocket.frames import ClientGoneError, ClientRefusedError
 from connectors.chat.websocket.session import Guest, Visit, let_go, receive
 from connectors.chat.websocket.shared import SocketCounters, SocketMetrics, SocketShared
 from connectors.config.checks import is_loopback

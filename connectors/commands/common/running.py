@@ -24,8 +24,7 @@ from connectors.settings.load import load_app
 from runtime.config.loader import Settings
 from runtime.signals import stop_signals, wait_for_stop_signal
 from runtime.telemetry.log_file import log_file
-from runtime.telemetry.logs import writing
-from runtime.telemetry.redaction import Redactor
+from runtime.telemetry.logs import Redactor, writing
 
 Wait = Callable[[], Awaitable[object]]
 

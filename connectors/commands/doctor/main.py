@@ -41,10 +41,10 @@ from connectors.commands.doctor.others import (
 )
 from connectors.config.models import CliModelConfig
 from connectors.mcp.doctor import server_probes
-from connectors.models.program.environment import confinement_of
+from connectors.models.program.folders import confinement_of
 from connectors.sandbox.choose import FEATURES, open_sandbox
 from connectors.sandbox.plan import SandboxError, Standing
-from connectors.sandbox.protected_paths import territory
+from connectors.sandbox.territory import territory
 from connectors.settings.load import load_app
 from runtime.errors import SettingsError
 

@@ -26,8 +26,12 @@ from connectors.models.http.account import (
 )
 from connectors.models.http.connections import KeptConnections
 from connectors.models.http.exchange import Exchange, abandon, kind_of, read_beginning
-from connectors.models.http.reading import Reading, StreamReading, WholeReading
-from connectors.models.http.sse import TooLargeError
+from connectors.models.http.reading import (
+    Reading,
+    StreamReading,
+    TooLargeError,
+    WholeReading,
+)
 from connectors.models.provider_errors import ErrorContext, read_headers
 
 if TYPE_CHECKING:

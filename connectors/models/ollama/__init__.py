@@ -1,7 +1,6 @@
 """Models of an Ollama server; the shortest of the models over HTTP.
 
-Made by `model` for `kind = "ollama"`. Begin here to add a model over HTTP: `request` is
-what is sent, `stream` what comes back.
+Made by `model` for `kind = "ollama"`. Begin here to add a model over HTTP.
 """
 
 __all__ = [

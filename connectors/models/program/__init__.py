@@ -5,8 +5,4 @@ in the sandbox. Begin with `model`; `model` writes what it is told, `output` rea
 it answers.
 """
 
-__all__ = [
-    "environment",
-    "folders",
-    "model",
-]
+__all__ = ["folders", "model"]

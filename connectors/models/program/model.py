@@ -17,8 +17,12 @@ import trio
 
 from actors.errors import ModelBusyError, ModelError, ModelFault, ModelRefusedError
 from actors.messages.inbound import ModelAnswer, Usage
-from connectors.models.program.environment import CallAids, ProgramPlace, confinement_of
-from connectors.models.program.folders import touch
+from connectors.models.program.folders import (
+    CallAids,
+    ProgramPlace,
+    confinement_of,
+    touch,
+)
 from connectors.models.program.output import (
     ProgramOutput,
     ProgramSession,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
-from actors.config.groups import GroupConfig
-from actors.config.routes import RouteConfig
+from actors.config.routes import GroupConfig, RouteConfig
 from actors.config.sessions import OVERRIDES, BufferingConfig, BusyPolicyConfig
 from actors.messages.busy_policies import POLICY_RULES
 from connectors.config.app import AppConfig, HttpConfig

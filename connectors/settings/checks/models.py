@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from actors.config.limits import BudgetConfig
     from actors.config.routes import RoutingConfig
-    from actors.models.prices import PriceList
+    from actors.models.catalogue import PriceList
     from connectors.config.app import AppConfig
     from connectors.config.models import ModelConfig
 

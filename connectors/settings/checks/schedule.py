@@ -15,8 +15,7 @@ from actors.config.agents import AgentConfig
 from actors.errors import ToolError
 from actors.messages.inbound import Address
 from actors.schedule import quiet_hours
-from actors.schedule.appointments import Appointment
-from actors.schedule.configured import name_of
+from actors.schedule.appointments import Appointment, name_of
 from actors.schedule.quiet_hours import NEVER
 from actors.schedule.recurrence import (
     RecurrenceRule,

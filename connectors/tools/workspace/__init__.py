@@ -4,8 +4,4 @@ Made by the registry of tools. Begin with `workspace`, the tools; `paths` keeps 
 the folder, `files` bounds what is in it.
 """
 
-__all__ = [
-    "files",
-    "paths",
-    "workspace",
-]
+__all__ = ["files", "workspace"]

@@ -16,8 +16,14 @@ import trio
 from actors.messages.inbound import ToolContext, ToolResult, ToolSpec
 from connectors.fetch.media_types import media_type
 from connectors.tools.arguments import ArgumentsTool, schema_of
-from connectors.tools.workspace.paths import MAX_PATH, WorkspaceError, read_path, shown
-from connectors.tools.workspace.workspace import Entry, Workspace
+from connectors.tools.workspace.workspace import (
+    MAX_PATH,
+    Entry,
+    Workspace,
+    WorkspaceError,
+    read_path,
+    shown,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

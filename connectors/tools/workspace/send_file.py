@@ -27,7 +27,7 @@ from connectors.fetch.media_types import media_type
 from connectors.files.blobs import BlobError, BlobFolder, Kept, folder_of
 from connectors.tools.arguments import ArgumentsTool, schema_of
 from connectors.tools.workspace.files import Desks, FilePath, file_names
-from connectors.tools.workspace.paths import WorkspaceError
+from connectors.tools.workspace.workspace import WorkspaceError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:

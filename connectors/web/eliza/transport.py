@@ -16,7 +16,7 @@ import trio
 
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
 from actors.messages.deliveries import Abilities, Delivery, Draft
-from connectors.asyncio_bridge.crossing import (
+from connectors.asyncio_bridge.bridge import (
     BridgeBusyError,
     BridgeClosedError,
     BridgeError,

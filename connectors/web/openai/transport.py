@@ -22,7 +22,7 @@ from starlette.routing import Route
 from actors.errors import DeliveryBusyError, DeliveryError, DeliveryRefusedError
 from actors.journal.attachments import not_sent
 from actors.messages.deliveries import GONE, Abilities, Delivery, Draft, TakesFiles
-from connectors.asyncio_bridge.crossing import BridgeError
+from connectors.asyncio_bridge.bridge import BridgeError
 from connectors.chat.gates import Gates
 from connectors.chat.server_transport import ServerTransport
 from connectors.files.blobs import BlobFolder, bytes_of

@@ -20,7 +20,7 @@ import trio
 
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
 from actors.messages.deliveries import Abilities, Delivery, Edit, Reaction, Typing
-from connectors.asyncio_bridge.crossing import BridgeError
+from connectors.asyncio_bridge.bridge import BridgeError
 from connectors.chat.server_transport import ServerTransport
 from connectors.files.blobs import bytes_of
 from connectors.web.history import ConnectorStore, tidy_for_ever

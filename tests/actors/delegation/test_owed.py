@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.delegation.owed import Owed
-from actors.messages.deliveries import Delivery
+from actors.messages.deliveries import Delivery, Owed
 from actors.messages.inbound import Address
 
 

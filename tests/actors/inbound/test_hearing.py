@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from actors import names
-from actors.config.groups import GroupConfig
+from actors.config.routes import GroupConfig
 from actors.inbound.recovery import SWEEP_EVERY
 from actors.inbound.relevance import LOST_AFTER
 from actors.inbound.relevance_checker import RelevanceChecked

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.config.limits import LimitsConfig
-from actors.delegation.owed import Owed
 from actors.journal import answers, commits
 from actors.journal.history import History
-from actors.messages.deliveries import Abilities
+from actors.messages.deliveries import Abilities, Owed
 from actors.messages.inbound import DelegationChain, Inbound, TranscriptLine
 from actors.protocol import Failed, Finished
 from actors.rules.markers.actions import Delegation

@@ -25,7 +25,7 @@ from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Inbound, TranscriptLine
 from actors.messages.keys import chat_partition
 from actors.messages.usage import Run
-from actors.rules.text.audit_redaction import AuditRedaction
+from actors.rules.text.secrets import AuditRedaction
 from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Defer, Settle, SettledState
 from tests.fakes.actors.neighbours import make_services, saying, words

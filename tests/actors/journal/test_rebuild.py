@@ -14,7 +14,7 @@ from actors.journal.history import Conversation, Deferred, Exchanged
 from actors.journal.rebuild import Expected, Fold, compare, fits
 from actors.messages.inbound import TranscriptLine
 from actors.messages.usage import Run
-from actors.rules.text.audit_redaction import AuditRedaction
+from actors.rules.text.secrets import AuditRedaction
 from runtime.store.rows import Record, StoredEvent, StoredRecord
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from actors.journal.records import AuditRecord, ConversationRecord, UsageRecord
 from actors.messages.inbound import TranscriptLine, Usage
 from actors.messages.keys import chat_partition, parse_key
 from actors.messages.usage import Run
-from actors.rules.text.audit_redaction import AuditRedaction
+from actors.rules.text.secrets import AuditRedaction
 
 if TYPE_CHECKING:
     from runtime.store.rows import Record

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.messages.inbound import Usage
-from actors.models.prices import PriceLine, PriceList, Prices
+from actors.models.catalogue import PriceLine, PriceList, Prices
 from connectors.config.shipped import shipped_prices
 from connectors.models.prices import load_prices
 

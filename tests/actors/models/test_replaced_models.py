@@ -14,7 +14,7 @@ from actors.messages.inbound import Usage
 from actors.messages.usage import Spent
 from actors.models.accounts import CLOSE_WITHIN, Accounts
 from actors.models.budget import Budget, Limit, Spender
-from actors.models.catalogue import Catalogue
+from actors.models.catalogue import Catalogue, Prices
 from actors.models.messages import (
     CallEnded,
     CallLater,
@@ -24,7 +24,6 @@ from actors.models.messages import (
     Reserved,
 )
 from actors.models.pool import Backend, ModelOffer
-from actors.models.prices import Prices
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.restarts import Backoff
 from runtime.supervision.supervisor import Supervisor, SupervisorConfig

@@ -18,8 +18,8 @@ from runtime.store.in_memory import MemoryStore
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.restarts import Backoff
 from runtime.supervision.supervisor import Supervisor, SupervisorConfig
+from runtime.telemetry.logs import Redactor
 from runtime.telemetry.metrics import Metrics
-from runtime.telemetry.redaction import Redactor
 from runtime.testing import CrashError
 from tests.fakes.actors.neighbours import make_services
 from tests.fakes.company.furnished import changed

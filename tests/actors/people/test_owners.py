@@ -28,8 +28,8 @@ from actors.transport import Account
 from runtime.actor.actor import Actor
 from runtime.errors import StoreUnavailableError
 from runtime.store.in_memory import MemoryStore
+from runtime.telemetry.logs import Redactor
 from runtime.telemetry.metrics import Metrics
-from runtime.telemetry.redaction import Redactor
 from tests.fakes.actors.neighbours import make_services, of_kind, probe, words
 from tests.fakes.company.furnished import changed
 from tests.support.puppet import virtual

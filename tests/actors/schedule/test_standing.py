@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.messages.inbound import Address
-from actors.schedule.appointments import Appointment
-from actors.schedule.configured import name_of, settle
+from actors.schedule.appointments import Appointment, name_of, settle
 
 NOW = 1_700_000_000.5
 

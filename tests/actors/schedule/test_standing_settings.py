@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from actors.messages.inbound import Address
-from actors.schedule.configured import name_of
+from actors.schedule.appointments import name_of
 from connectors.settings.checks.schedule import standing_of
 from tests.connectors.config.test_settings import BASE, loaded, refused
 

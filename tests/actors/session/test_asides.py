@@ -8,9 +8,8 @@ import msgspec
 import trio
 import trio.testing
 
-from actors.delegation.owed import Owed
 from actors.journal.answers import aside, notice
-from actors.messages.deliveries import Abilities, Delivery
+from actors.messages.deliveries import Abilities, Delivery, Owed
 from actors.messages.inbound import Usage
 from actors.protocol import (
     Deliver,

@@ -11,7 +11,7 @@ import trio
 from connectors.app.app import open_app
 from connectors.app.reload.reload import Reloading, SettingsSource
 from connectors.settings.load import load_app
-from runtime.telemetry.redaction import Redactor
+from runtime.telemetry.logs import Redactor
 from tests.fakes.sites.site import open_site, response
 from tests.fakes.web.webhooks import SECRET
 from tests.processes.running import write_settings

@@ -12,7 +12,7 @@ from connectors.app.app import open_app
 from connectors.app.reload.reload import Reloading, SettingsSource, files_of
 from connectors.settings.load import load_app
 from runtime.supervision.supervisor import RestartChild, StopChild
-from runtime.telemetry.redaction import Redactor
+from runtime.telemetry.logs import Redactor
 from tests.processes.running import write_settings
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from connectors.settings.load import load_app
 from connectors.web.openai.transport import HttpTransport
 from runtime.store.rows import Commit
 from runtime.supervision.supervisor import RestartChild, StopChild
-from runtime.telemetry.redaction import Redactor
+from runtime.telemetry.logs import Redactor
 from tests.connectors.app.test_reloading import write
 from tests.fakes.chat.transport import FakeTransport
 from tests.support.reload_bed import free_port

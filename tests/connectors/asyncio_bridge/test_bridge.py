@@ -13,8 +13,8 @@ import pytest
 import trio
 import trio.testing
 
-from connectors.asyncio_bridge.bridge import Bridge
-from connectors.asyncio_bridge.crossing import (
+from connectors.asyncio_bridge.bridge import (
+    Bridge,
     BridgeBusyError,
     BridgeClosedError,
     Crossing,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from actors.rules.text.audit_redaction import AuditRedaction
+from actors.rules.text.secrets import AuditRedaction
 from connectors.cli import run
 from connectors.commands.conversations import commits_of, read_file, written
 from runtime.sqlite.database import SqliteDatabase

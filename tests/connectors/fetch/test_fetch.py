@@ -11,14 +11,13 @@ import pytest
 import trio
 
 from connectors.config.tools import FetchConfig
-from connectors.fetch.fetcher import Fetched, Fetcher, FetchRequest
+from connectors.fetch.fetcher import Fetched, Fetcher, FetchRequest, GuardedTransport
 from connectors.fetch.messages import (
     FetchFailedError,
     FetchRefusedError,
     FetchTimeoutError,
     FetchTooLargeError,
 )
-from connectors.fetch.transport import GuardedTransport
 from tests.fakes.sites.site import FakeDns, Site, moved, open_site, response
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from connectors.files.notebook import MOST_OF_BUGS, FileNotebook
 from connectors.files.projects import MOST_BYTES, MOST_KEPT, Projects
 from connectors.skills.folder import SkillFolder, read_folders
 from connectors.skills.lessons import HALF_WRITTEN, Lessons
-from connectors.skills.source import SkillSource
-from connectors.skills.usage import Using
+from connectors.skills.source import SkillSource, Using
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.messages.inbound import ToolResult
-from connectors.mcp.results import EMPTY, LARGEST_IMAGE, MOST_PARTS, result_of
+from connectors.mcp.session import EMPTY, LARGEST_IMAGE, MOST_PARTS, result_of
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n....").decode()
 WEBP = base64.b64encode(b"RIFF....WEBPVP8 ").decode()

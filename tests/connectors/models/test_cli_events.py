@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from actors.errors import ModelBusyError, ModelError, ModelRefusedError
 from actors.messages.inbound import ModelAnswer, ModelRequest, TranscriptLine, Usage
-from connectors.models.program.environment import ProgramPlace
+from connectors.models.program.folders import ProgramPlace
 from connectors.models.program.model import CliModel
 from connectors.models.program.output import ProgramSession, read_output
 from connectors.settings.load import load_app

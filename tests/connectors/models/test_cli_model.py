@@ -20,16 +20,15 @@ from actors.messages.inbound import (
     ToolContext,
     TranscriptLine,
 )
-from actors.models.prices import Prices
+from actors.models.catalogue import Prices
 from connectors.app.program_servers import preparing
 from connectors.app.tool_sources import allotted, skills_of
 from connectors.config.app import AppConfig
 from connectors.config.mcp import McpServerConfig, SkillsConfig
 from connectors.config.models import CliModelConfig
-from connectors.models.program.environment import ProgramPlace
+from connectors.models.program.folders import ProgramPlace
 from connectors.models.program.model import CliModel, folder_name
-from connectors.skills.source import SkillSource
-from connectors.skills.usage import Using
+from connectors.skills.source import SkillSource, Using
 from runtime.secret import Secret
 from tests.fakes.media import PNG
 from tests.fakes.models import cli_program

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from actors.errors import ModelBusyError, ModelError, ModelRefusedError
 from actors.messages.inbound import ModelAnswer, Usage
-from connectors.models.http.sse import SseParser
+from connectors.models.http.reading import SseParser
 from connectors.models.names import ToolNames
 from connectors.models.openai.stream import Assembly
 from tests.fakes.models.openai_client import CLOCK, PROVIDER, ask, asking

@@ -33,8 +33,7 @@ from connectors.sandbox.linux.syscalls import (
 from connectors.sandbox.orders import Means, filter_for, refuse_ports, scrubbed
 from connectors.sandbox.plan import Confinement, SandboxError, SandboxFigures, Standing
 from connectors.sandbox.process import Capture
-from connectors.sandbox.protected_paths import territory
-from connectors.sandbox.territory import Territory
+from connectors.sandbox.territory import Territory, territory
 from runtime.telemetry.metrics import Metrics
 from tests.support.tiers import examples
 

@@ -13,8 +13,8 @@ from connectors.app.hooks import all_hooks
 from connectors.config.app import AppConfig
 from connectors.config.mcp import SkillsConfig
 from connectors.settings.load import check, check_further
+from connectors.skills.checks import command_of
 from connectors.skills.folder import read_skill
-from connectors.skills.hooks import command_of
 from runtime.errors import SettingsError
 
 if TYPE_CHECKING:

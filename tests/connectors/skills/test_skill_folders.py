@@ -11,9 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.skills.bundle import BundleError, files_of, read_bundled
-from connectors.skills.folder import read_folders, read_skill
-from connectors.skills.front_matter import parse, split
+from connectors.skills.folder import (
+    BundleError,
+    files_of,
+    parse,
+    read_bundled,
+    read_folders,
+    read_skill,
+    split,
+)
 from runtime.errors import SettingsError
 
 if TYPE_CHECKING:

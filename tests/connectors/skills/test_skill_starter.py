@@ -14,9 +14,8 @@ from connectors.config.mcp import McpServerConfig
 from connectors.mcp.metrics import McpFigures
 from connectors.mcp.tree import SKILLS
 from connectors.skills.folder import SkillFolder
-from connectors.skills.source import SkillSource
+from connectors.skills.source import SkillSource, Using, conversation_of
 from connectors.skills.starter import Brought, Starter, StartServers
-from connectors.skills.usage import Using, conversation_of
 from runtime.actor.actor import Actor
 from runtime.errors import MisuseError
 from runtime.supervision.supervisor import StopChild

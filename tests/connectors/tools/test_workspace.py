@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from connectors.tools.workspace.paths import WorkspaceError, read_path
+from connectors.tools.workspace.workspace import WorkspaceError, read_path
 from tests.fakes.tools.file_bench import Bench, refuses
 
 

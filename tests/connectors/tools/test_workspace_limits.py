@@ -11,8 +11,12 @@ from hypothesis import strategies as st
 
 from connectors.config.tools import WorkspaceConfig
 from connectors.tools.workspace.files import MAX_ENTRIES, ReadFileArguments, excerpt
-from connectors.tools.workspace.paths import WorkspaceError, read_path
-from connectors.tools.workspace.workspace import HALF, Workspace
+from connectors.tools.workspace.workspace import (
+    HALF,
+    Workspace,
+    WorkspaceError,
+    read_path,
+)
 from tests.fakes.tools.file_bench import Bench, refuses
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ import msgspec
 
 from actors.config.agents import AgentConfig, AutonomousConfig
 from actors.messages.inbound import Address
-from actors.schedule.appointments import Appointment
-from actors.schedule.configured import name_of
+from actors.schedule.appointments import Appointment, name_of
 from connectors.config.checks import find_zone
 from tests.fakes.company.company import FakeModel, Says
 from tests.fakes.company.furnished import changed

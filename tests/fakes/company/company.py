@@ -18,7 +18,7 @@ import trio.testing
 
 from actors import names
 from actors.agents.persona import Persona
-from actors.config.agents import AgentConfig
+from actors.config.agents import AgentConfig, MarkerFamily
 from actors.config.collaboration import CollaborationConfig
 from actors.config.limits import (
     ApprovalConfig,
@@ -27,7 +27,6 @@ from actors.config.limits import (
     PermissionConfig,
     ToolCallConfig,
 )
-from actors.config.markers import MarkerFamily
 from actors.config.presence import PresenceConfig
 from actors.config.schedule import SchedulerConfig
 from actors.config.sessions import (

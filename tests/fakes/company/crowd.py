@@ -15,8 +15,7 @@ from actors.config.limits import LimitsConfig
 from actors.config.people import CommandsConfig
 from actors.config.sessions import CompactionConfig
 from actors.messages.keys import parse_key
-from runtime.telemetry.logs import LineFormatter
-from runtime.telemetry.redaction import Redactor
+from runtime.telemetry.logs import LineFormatter, Redactor
 from tests.fakes.company.company import EVERY_FAMILY, FakeModel, Platform, at_rest
 from tests.fakes.company.gossip import TOKEN, gossip, secrets, token, whole
 from tests.fakes.company.minded import Minded

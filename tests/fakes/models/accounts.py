@@ -6,9 +6,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from actors.models.catalogue import Catalogue
+from actors.models.catalogue import Catalogue, Prices
 from actors.models.pool import ModelOffer
-from actors.models.prices import Prices
 from tests.fakes.company.company import Cast, FakeModel, Says, heard
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.chat.websocket.errors import FrameError
-from connectors.chat.websocket.frames import read
+from connectors.chat.websocket.frames import FrameError, read
 from connectors.web.errors import ApiError
 from connectors.web.openai.protocol import decode_request
 from runtime.store.text import why_no_json

@@ -21,8 +21,15 @@ from runtime.telemetry.log_writer import (
     LineLimits,
     PacedHandler,
 )
-from runtime.telemetry.logs import EventLog, LineFormatter, Value, escaped, utc, writing
-from runtime.telemetry.redaction import Redactor
+from runtime.telemetry.logs import (
+    EventLog,
+    LineFormatter,
+    Redactor,
+    Value,
+    escaped,
+    utc,
+    writing,
+)
 
 LOG = EventLog("test")
 SHAPES = ("text", "json")

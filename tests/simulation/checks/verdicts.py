@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sized
 from typing import TYPE_CHECKING
 
-from actors.delegation.owed import Owed
+from actors.messages.deliveries import Owed
 from actors.messages.state import outcome_of
 from runtime.supervision.keyed import KeyedSupervisor
 from tests.simulation.checks.ledger import RECEIVED, SETTLED

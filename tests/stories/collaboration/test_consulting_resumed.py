@@ -17,7 +17,7 @@ from actors.journal.history import Conversation
 from actors.journal.rebuild import Fold
 from actors.messages.state import RetryPolicy
 from actors.rules.prompt.untrusted import unframe
-from actors.rules.text.audit_redaction import AuditRedaction
+from actors.rules.text.secrets import AuditRedaction
 from tests.fakes.company.company import (
     Cast,
     FakeModel,

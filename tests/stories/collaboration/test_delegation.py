@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from actors.config.agents import AgentConfig
 from actors.config.limits import LimitsConfig
 from actors.delegation.handing import NOT_HANDED_ON
-from actors.delegation.owed import Owed
+from actors.messages.deliveries import Owed
 from actors.messages.inbound import Attachment
 from runtime.testing import seeded_order
 from tests.fakes.company.company import (

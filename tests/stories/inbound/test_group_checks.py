@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from actors.config.agents import AgentConfig
-from actors.config.groups import GroupConfig
+from actors.config.routes import GroupConfig
 from actors.errors import ModelRefusedError
 from actors.inbound.relevance import MOST_AHEAD, MOST_CHECKS
 from actors.journal.records import CHECK, USAGE, UsageRecord

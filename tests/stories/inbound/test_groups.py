@@ -6,7 +6,7 @@ import trio
 import trio.testing
 
 from actors.config.agents import AgentConfig
-from actors.config.groups import GroupConfig
+from actors.config.routes import GroupConfig
 from actors.messages.inbound import Quoted
 from actors.rules.prompt.untrusted import BREAK
 from tests.fakes.company.company import Cast, Platform, at_rest, open_company

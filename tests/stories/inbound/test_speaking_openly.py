@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from actors.config.agents import AgentConfig
 from actors.config.collaboration import CollaborationConfig
-from actors.config.groups import GroupConfig
 from actors.config.limits import LimitsConfig
-from actors.delegation.owed import Owed
+from actors.config.routes import GroupConfig
+from actors.messages.deliveries import Owed
 from runtime.testing import seeded_order
 from tests.fakes.company.company import (
     Cast,

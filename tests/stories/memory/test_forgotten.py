@@ -8,8 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from actors.config.agents import AgentConfig
-from actors.config.markers import UNLESS_TOLD
+from actors.config.agents import UNLESS_TOLD, AgentConfig
 from actors.config.memory import MemoryConfig
 from actors.config.sessions import CompactionConfig
 from actors.journal.unsettled import newest_id

@@ -19,8 +19,7 @@ from actors.messages.inbound import Usage
 from actors.messages.keys import chat_partition
 from actors.messages.state import RetryPolicy
 from actors.messages.usage import Spent
-from actors.models.catalogue import of_one
-from actors.models.prices import Prices
+from actors.models.catalogue import Prices, of_one
 from actors.transport import RefusedAttempt
 from tests.fakes.company.company import (
     EPOCH,

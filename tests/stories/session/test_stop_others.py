@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from actors import names
 from actors.config.agents import AgentConfig
-from actors.delegation.owed import Owed
+from actors.messages.deliveries import Owed
 from runtime.testing import seeded_order
 from tests.fakes.company.company import (
     Cast,

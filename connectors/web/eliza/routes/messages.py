@@ -21,7 +21,6 @@ from connectors.web.eliza.bodies import (
     read_body_as,
     read_time,
 )
-from connectors.web.eliza.completion import complete_event
 from connectors.web.eliza.errors import missing, wrong
 from connectors.web.eliza.ids import ZERO, is_uuid, to_uuid
 from connectors.web.eliza.messages import (
@@ -32,6 +31,7 @@ from connectors.web.eliza.messages import (
 )
 from connectors.web.eliza.request import ElizaCall, ElizaRoutes, both, gone, ok, raw
 from connectors.web.eliza.routes.channels import API, CHANNEL_PATHS
+from connectors.web.eliza.services.messages import complete_event
 
 if TYPE_CHECKING:
     from starlette.responses import Response

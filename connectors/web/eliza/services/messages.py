@@ -12,20 +12,17 @@ on its server, it is not the author, and the message is new to it.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 import trio
 
+from actors.messages.deliveries import Owed
 from actors.messages.inbound import Address, Attachment, Inbound
+from actors.messages.state import outcome_of
 from actors.rules.text.limits import RecentMap
 from connectors.chat.server_transport import hand_in
-from connectors.web.eliza.completion import (
-    MessageCompletion,
-    complete_event,
-    enable_input_event,
-    status_of,
-)
 from connectors.web.eliza.ids import ZERO, AgentIds, to_uuid
 from connectors.web.eliza.messages import (
     AGENT_SOURCE,
@@ -47,9 +44,102 @@ if TYPE_CHECKING:
 
     from actors.messages.deliveries import Delivery
     from actors.transport import Earlier, Ingress
-    from connectors.web.eliza.completion import AwaitedAnswers, Status
     from connectors.web.eliza.keys import ApiCaller
     from connectors.web.eliza.services.channels import Channels
+
+Status = Literal["completed", "failed", "cancelled"]
+
+MOST_WATCHED = 4_096
+"""Messages whose end is waited for. For the oldest of more, no event is sent unless an
+answer comes."""
+
+
+@dataclass
+class AwaitedAnswers:
+    """The answers that one message is still to get."""
+
+    channel: str
+    message_id: str
+    owed: Owed = field(default_factory=Owed)
+    seen: set[str] = field(default_factory=set[str])
+    """Ids of the deliveries that were counted; a repeated one counts once."""
+
+    is_over: bool = False
+
+
+class MessageCompletion:
+    """The messages of one connector that wait for answers, by correlation id."""
+
+    def __init__(self) -> None:
+        self._awaited: RecentMap[str, AwaitedAnswers] = RecentMap(MOST_WATCHED)
+
+    def begin(self, correlation_id: str, channel: str, message_id: str) -> None:
+        """Note that a message was handed to agents."""
+        self._awaited[correlation_id] = AwaitedAnswers(channel, message_id)
+
+    def delivered(self, delivery: Delivery) -> AwaitedAnswers | None:
+        """Count an answer; give its message if that was the last one."""
+        if delivery.is_aside or delivery.trouble == "waiting":
+            return None
+        known = self._awaited.get(delivery.correlation_id)
+        if known is None:
+            # Asked before a restart, or an agent spoke by itself.
+            known = AwaitedAnswers(delivery.address.chat, delivery.reply_to)
+            self._awaited[delivery.correlation_id] = known
+        if known.is_over or delivery.id in known.seen:
+            return None
+        known.seen.add(delivery.id)
+        is_last = known.owed.count(delivery)
+        # As for requests that wait: a failure before any answer ends the message.
+        is_failure = bool(delivery.trouble) and delivery.is_root
+        known.is_over = is_last or (is_failure and len(known.seen) == 1)
+        return known if known.is_over else None
+
+    def settled(self, correlation_id: str) -> AwaitedAnswers | None:
+        """Give a message that gets no more answers, unless its end was told before."""
+        known = self._awaited.get(correlation_id)
+        if known is None or known.is_over:
+            return None
+        known.is_over = True
+        return known
+
+
+def status_of(reason: str) -> Status:
+    """Translate the reason of `Transport.settle`."""
+    state, _, why = reason.partition(":")
+    if state == "cancelled":
+        return "cancelled"
+    return "completed" if outcome_of(state, why or "ok") == "replied" else "failed"
+
+
+def complete_event(
+    channel: ElizaChannel,
+    message_id: str | None,
+    status: str | None,
+    error: str | None = None,
+) -> ChannelEvent:
+    """Say in a channel that all answers to one of its messages were given."""
+    payload: Json = {
+        "channelId": channel.id,
+        "roomId": channel.id,
+        "serverId": channel.server,
+        "messageServerId": channel.server,
+        "messageId": message_id,
+        "status": status,
+        "error": error,
+    }
+    return ChannelEvent(event="messageComplete", channel=channel.id, payload=payload)
+
+
+def enable_input_event(channel: ElizaChannel) -> ChannelEvent:
+    """Let the clients of a channel write again."""
+    payload: Json = {
+        "action": "enable_input",
+        "target": "input",
+        "channelId": channel.id,
+        "roomId": channel.id,
+    }
+    return ChannelEvent(event="controlMessage", channel=channel.id, payload=payload)
 
 
 class Hearers(msgspec.Struct, frozen=True):

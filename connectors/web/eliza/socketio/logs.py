@@ -20,8 +20,7 @@ from msgspec import Meta, structs
 
 from connectors.web.eliza.errors import full, wrong
 from connectors.web.eliza.ids import to_uuid
-from runtime.telemetry.logs import LineFormatter, Value
-from runtime.telemetry.redaction import Redactor, shorten
+from runtime.telemetry.logs import LineFormatter, Redactor, Value, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.config.groups import GroupConfig
+from actors.config.routes import GroupConfig
 from actors.messages.inbound import Address, DelegationChain, Inbound, Quoted
 from actors.rules.groups.activation import (
     AgentVerdict,

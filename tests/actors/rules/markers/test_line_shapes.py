@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.rules.markers.line_shapes import LOOK, Shape, shape_of
+from actors.rules.markers.line_stage import LOOK, Shape, shape_of
 
 PIECES = st.lists(
     st.sampled_from(

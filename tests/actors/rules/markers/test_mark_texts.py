@@ -8,8 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from actors.agents.persona import Persona
-from actors.config.agents import AgentConfig
-from actors.config.markers import UNLESS_TOLD, MarkerFamily
+from actors.config.agents import UNLESS_TOLD, AgentConfig, MarkerFamily
 from actors.config.prompt import ContextConfig, LayerBudgets
 from actors.rules.markers import descriptions as mark_texts
 from actors.rules.markers import tags

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from actors.config.markers import UNLESS_TOLD
+from actors.config.agents import UNLESS_TOLD
 from actors.config.prompt import ContextConfig, LayerBudgets
 from actors.rules.prompt import texts as prompt_texts
 from actors.rules.prompt.brief import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.rules.text.suggestions import did_you_mean, near_misses
+from actors.rules.text.similarity import did_you_mean, near_misses
 
 NAMES = ("anna", "ben", "Benno")
 

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.chat.websocket import frames
-from connectors.chat.websocket.errors import FrameError
-from connectors.chat.websocket.frames import Ack, Hello, Ping, Say
+from connectors.chat.websocket.frames import Ack, FrameError, Hello, Ping, Say
 from connectors.chat.websocket.session import ClientPace
 
 ANY = st.recursive(
