@@ -141,6 +141,10 @@ class LazyGroup(click.Group):
         command: object = importlib.import_module(COMMANDS[cmd_name][0]).command
         if not isinstance(command, click.Command):
             raise TypeError(f"{COMMANDS[cmd_name][0]}.command is no click command")
+        # Why here: `callboard --version` and a mistyped command need none of it.
+        from connectors.commands.common.output import answer_programs  # noqa: PLC0415
+
+        answer_programs(command, cmd_name)
         return command
 
     def format_commands(
@@ -191,30 +195,90 @@ def run(arguments: list[str] | None = None) -> int:
     Returns:
         The exit code.
     """
+    as_json = wants_json(sys.argv[1:] if arguments is None else arguments)
     try:
         result: object = callboard.main(
             arguments, prog_name="callboard", standalone_mode=False
         )
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except click.Abort:
-        return INTERRUPTED
-    except SettingsError as error:
-        tell_problems(error)
-        return FAILED
-    except KernelError as error:
-        click.echo(f"callboard: {error}", err=True)
-        return FAILED
-    except OSError as error:
-        return tell_system(error)
+    except (click.ClickException, click.Abort, KernelError, OSError) as error:
+        return tell_failure(error, as_json=as_json)
     return result if isinstance(result, int) else 0
 
 
-def tell_system(error: OSError) -> int:
-    """Say what the machine refused; give the exit code."""
+def tell_failure(error: Exception, *, as_json: bool) -> int:
+    """Say why a command was not carried out, to people or a program.
+
+    Returns:
+        The exit code.
+    """
+    settings = error if isinstance(error, SettingsError) else None
+    exit_code, text = FAILED, str(error)
+    if isinstance(error, OSError):
+        return tell_system(error, as_json=as_json)
+    if isinstance(error, click.ClickException):
+        exit_code, text = error.exit_code, error.format_message()
+    if isinstance(error, click.Abort):
+        exit_code, text = INTERRUPTED, "interrupted"
+    if as_json:
+        tell_program(text, exit_code, settings)
+    elif settings is not None:
+        tell_problems(settings)
+    elif isinstance(error, click.ClickException):
+        error.show()
+    elif isinstance(error, KernelError):
+        click.echo(f"callboard: {text}", err=True)
+    return exit_code
+
+
+def wants_json(arguments: list[str]) -> bool:
+    """Tell whether a command line has `--json`, also one that click refuses."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    return "--json" in arguments[:end]
+
+
+def tell(text: str, exit_code: int, *, as_json: bool) -> None:
+    """Say what went wrong, to people or to a program."""
+    if as_json:
+        tell_program(text, exit_code)
+    else:
+        click.echo(f"callboard: {text}", err=True)
+
+
+def tell_program(
+    text: str, exit_code: int, settings: SettingsError | None = None
+) -> None:
+    """Say to a program what went wrong: one object, the last line of standard error.
+
+    Args:
+        text: what people would read.
+        exit_code: of the process.
+        settings: names each mistake with its place, if settings are wrong.
+    """
+    # Why here: only a command that failed, and only for a program, needs it.
+    import json  # noqa: PLC0415
+
+    found: dict[str, object] = {"error": text, "exit_code": exit_code}
+    if settings is not None:
+        found["problems"] = [
+            {
+                "file": each.file and str(each.file),
+                "text": str(each),
+                "hint": each.hint or "",
+            }
+            for each in settings.problems
+        ]
+    click.echo(json.dumps(found, ensure_ascii=False), err=True)
+
+
+def tell_system(error: OSError, *, as_json: bool = False) -> int:
+    """Say what the machine refused; give the exit code.
+
+    Args:
+        error: what it said.
+        as_json: whether a program is told.
+    """
     if error.errno != errno.EPIPE:  # whoever read our output (`head`) is gone
-        click.echo(f"callboard: {describe_error(error)}", err=True)
+        tell(describe_error(error), FAILED, as_json=as_json)
     output: TextIO | None = sys.stdout  # None if it was closed before the start
     try:
         if output is not None:
@@ -237,10 +301,10 @@ def tell_mistake(
         # Ctrl-C while the program was still starting: nobody's mistake.
         os._exit(INTERRUPTED)
     else:
-        click.echo(
-            f"callboard: internal error: {type(first).__name__}: {first}\n"
-            f"  hint: set {SHOW_TRACEBACK}=1 to see where, and please report it",
-            err=True,
+        text = (
+            f"internal error: {type(first).__name__}: {first}\n"
+            f"  hint: set {SHOW_TRACEBACK}=1 to see where, and please report it"
         )
+        tell(text, INTERNAL, as_json=wants_json(sys.argv[1:]))
     sys.stderr.flush()
     os._exit(INTERNAL)

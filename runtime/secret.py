@@ -71,10 +71,12 @@ class Secret:
     time wherever they differ.
     """
 
-    __slots__ = ("_value",)
+    __slots__ = ("_value", "place")
 
-    def __init__(self, value: str) -> None:
+    def __init__(self, value: str, place: str = "") -> None:
         self._value = value
+        self.place = place
+        """Where it was found, as `the environment variable X`; empty: nobody said."""
 
     @property
     def is_set(self) -> bool:
@@ -299,7 +301,7 @@ def checked(text: str, place: str, *, is_given: bool = False) -> Secret:
             f"{place} holds a placeholder, not a secret", "put the real secret there"
         )
     if is_given:
-        return Secret(value)
+        return Secret(value, place)
     if is_guessed(value):
         raise SecretSourceError(
             f"{place} holds what anybody would guess", "make a secret of its own"
@@ -309,7 +311,7 @@ def checked(text: str, place: str, *, is_given: bool = False) -> Secret:
             f"{place} is shorter than {SHORTEST_SECRET} characters",
             "a short secret is soon guessed; make a longer one",
         )
-    return Secret(value)
+    return Secret(value, place)
 
 
 def is_placeholder(value: str) -> bool:

@@ -266,7 +266,8 @@ class Accounts(Actor):
         chosen = self._pool.choose(wanted, now)
         if isinstance(chosen, NoBackend):
             metrics.fallbacks.add(1, wanted.model, "none")
-            return CallLater(max(0.0, chosen.at - now))
+            seconds = max(0.0, chosen.at - now)
+            return CallLater(seconds, kind=chosen.kind, why=chosen.why)
         if chosen.model != wanted.model:
             metrics.fallbacks.add(1, wanted.model, chosen.model)
         estimate = asked.estimate
@@ -347,7 +348,7 @@ class Accounts(Actor):
         backend = ended.backend
         now = self._services.clock.monotonic()
         was_out = backend.account in self._pool.out
-        self._pool.failed(backend, outcome, ended.retry_after, now)
+        self._pool.failed(backend, outcome, ended.retry_after, now, ended.why)
         if outcome != "auth":
             LOG.info(
                 "model call failed",

@@ -83,6 +83,10 @@ class CallLater(msgspec.Struct, frozen=True):
     is_held: bool = False
     """Whether it only waits for what calls under way will have cost."""
 
+    kind: ModelFault | None = None
+    why: str = ""
+    """As in `NoBackend`."""
+
 
 class OverBudget(msgspec.Struct, frozen=True):
     """A hard limit is reached; no call may be made before the next period begins."""
@@ -106,6 +110,9 @@ class CallEnded(msgspec.Struct, frozen=True, kw_only=True):
 
     retry_after: float | None = None
     """Seconds the provider asked to be left alone."""
+
+    why: str = ""
+    """What the provider said, for operators: in words that quote nobody."""
 
 
 class ReplaceCatalogue(msgspec.Struct, frozen=True):

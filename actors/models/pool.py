@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from actors.errors import ModelFault
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-
-    from actors.errors import ModelFault
 
 
 # Chosen: a provider that asks for more than an hour is asked again after one; a
@@ -126,6 +126,12 @@ class NoBackend(msgspec.Struct, frozen=True):
     """The earliest time at which one may be, on the caller's clock; `NEVER` if none
     will before the settings are mended."""
 
+    kind: ModelFault | None = None
+    """Of what kind the failure is for which one of them is left alone, if any is."""
+
+    why: str = ""
+    """What that one said, as in `CallEnded`."""
+
 
 class Circuit(msgspec.Struct):
     """When a backend, or an account, may be asked: it is closed, open or half-open.
@@ -155,6 +161,10 @@ class Circuit(msgspec.Struct):
 
     rungs: dict[str, int] = {}
     """Where on each ladder it stands, by its name."""
+
+    kind: ModelFault | None = None
+    why: str = ""
+    """The last failure: of what kind it was, and what the provider said."""
 
     @property
     def is_closed(self) -> bool:
@@ -195,6 +205,7 @@ class Circuit(msgspec.Struct):
         self.until = self.required_until = self.required_until if is_kept else -math.inf
         self.resort_at, self.probed_at = -math.inf, None
         self.failed_at, self.quick = -math.inf, 0
+        self.kind, self.why = None, ""
         self.rungs = kept if is_kept else {}
 
     def failed(self, kind: ModelFault, asked: float | None, now: float) -> None:
@@ -332,7 +343,10 @@ class Pool:
             return min(ready, key=self.free_at)
         # Why not the others: a question does not wait for a key to be mended.
         let_in = [x for x in everyone if self._circuit(x.account).until <= now]
-        return NoBackend(min(map(self.last_resort_at, let_in), default=NEVER))
+        circuits = (self._circuit(w) for x in everyone for w in (x.account, x))
+        last = next((each for each in circuits if each.kind), Circuit())
+        at = min(map(self.last_resort_at, let_in), default=NEVER)
+        return NoBackend(at, last.kind, last.why)
 
     def begin(self, backend: Backend, now: float) -> float | None:
         """Count a call that begins; give `now` if it is a probe."""
@@ -373,7 +387,12 @@ class Pool:
             self._circuits.pop(backend, None)
 
     def failed(
-        self, backend: Backend, kind: ModelFault, retry_after: float | None, now: float
+        self,
+        backend: Backend,
+        kind: ModelFault,
+        retry_after: float | None,
+        now: float,
+        why: str = "",
     ) -> None:
         """Open the circuit of a backend after a failure, or of its account.
 
@@ -384,13 +403,16 @@ class Pool:
             retry_after: seconds the provider asked for; None, or not a number, if it
                 did not.
             now: seconds on the caller's monotonic clock.
+            why: what the provider said, as in `CallEnded`.
         """
         if kind in {"context", "vision", "content", "bad_request"}:
             return
         if kind == "protocol" and hint(retry_after) is None:
             return
         whose = backend.account if kind == "auth" else backend
-        self._circuits.setdefault(whose, Circuit()).failed(kind, hint(retry_after), now)
+        circuit = self._circuits.setdefault(whose, Circuit())
+        circuit.failed(kind, hint(retry_after), now)
+        circuit.kind, circuit.why = kind, why
 
     def free_at(self, backend: Backend) -> float:
         """When a backend is one like any other; in the past if it is."""
@@ -497,6 +519,9 @@ class TriedBackends:
         self._rounds = 1
         self._calls = 0
         self._last: ModelFault = "overload"
+        self.why = ""
+        """What the provider that failed last said, in words that quote nobody."""
+
         self._held = 0.0
         self._waited = 0.0
 
@@ -510,17 +535,25 @@ class TriedBackends:
         """What to tell the person."""
         return NEUTRAL.get(self._last, "not available")
 
-    def failed(self, backend: Backend, kind: ModelFault, larger: str) -> Step:
+    def learn(self, kind: ModelFault | None, why: str) -> None:
+        """Take over why the others are left alone, where none of them was asked."""
+        if kind is not None and not self._calls:
+            self._last, self.why = kind, why
+
+    def failed(
+        self, backend: Backend, kind: ModelFault, larger: str, why: str = ""
+    ) -> Step:
         """Say how to go on after a failure.
 
         Args:
             backend: who failed.
             kind: how.
+            why: what the provider said, in words that quote nobody.
             larger: the model for transcripts too long for this one; empty: none.
         """
         self._calls += 1
         self._tried.add(backend)
-        self._last = kind
+        self._last, self.why = kind, why
         if kind == "context" and larger and self._calls < MOST_CALLS:
             self.model = larger
             return "larger"

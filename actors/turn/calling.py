@@ -181,7 +181,8 @@ class ModelCalls:
                     ended = await self._call(request, reserved, tries, hears)
                     if ended is not None:
                         return ended
-                case CallLater(seconds=seconds, is_held=is_held):
+                case CallLater(seconds=seconds, is_held=is_held) as later:
+                    tries.learn(later.kind, later.why)
                     wait = tries.wait_held(seconds) if is_held else tries.wait(seconds)
                     if wait is None:
                         return self._give_up(tries, seconds)
@@ -192,9 +193,20 @@ class ModelCalls:
     def _give_up(self, tries: TriedBackends, seconds: float) -> ModelFailed:
         """Fail because no model can answer now, at the earliest in `seconds`."""
         if math.isinf(seconds):
-            return ModelFailed("refused", NOBODY)
+            return ModelFailed("refused", self._told(NOBODY, tries.why))
         due = self._services.clock.wall() + seconds
-        return ModelFailed("busy", tries.excuse, due)
+        return ModelFailed("busy", self._told(tries.excuse, tries.why), due)
+
+    def _told(self, text: str, why: str) -> str:
+        """Give the text for people; at the operators' own terminal, what was said.
+
+        Args:
+            text: for everybody else.
+            why: names host, model and where the key is from; may be empty.
+        """
+        connector = self._whose.who.user.partition("/")[0]
+        is_operators = self._services.account(connector).abilities.is_operators
+        return why if why and is_operators else text
 
     async def _reserve(self, request: ModelRequest, tries: TriedBackends) -> Ruling:
         accounts = self._caller.find(names.MODELS)
@@ -232,10 +244,11 @@ class ModelCalls:
             answer = await self._ask_once(request, reserved, hears)
         except ModelError as error:
             larger = reserved.offer.larger
-            step = tries.failed(reserved.backend, error.kind, larger)
+            step = tries.failed(reserved.backend, error.kind, larger, error.plain)
             if step == "refuse":
                 kind = FAILURES.get(error.kind, "refused")
-                return ModelFailed(kind, REASONS.get(error.kind, NOBODY))
+                text = REASONS.get(error.kind) or self._told(NOBODY, error.plain)
+                return ModelFailed(kind, text)
             hears.start_over()
             return None
         return ModelAnswered(answer, reserved.backend.account)
@@ -251,7 +264,7 @@ class ModelCalls:
         self.asked = fitted.model
         began = clock.monotonic()
         outcome: Outcome = "cancelled"
-        usage, retry_after = Usage(), None
+        usage, retry_after, why = Usage(), None, ""
         said = TokenCounter(hears.speak)
         read = Usage(estimate(fitted).input_tokens)
         hears.pay(add_up(self.spent, (reserved.spent(read, is_reckoned=True),)))
@@ -259,7 +272,7 @@ class ModelCalls:
             answer = await reserved.client.answer(fitted, said.speak)
             outcome, usage = "ok", answer.usage
         except ModelError as error:
-            outcome, usage = error.kind, Usage(*error.tokens)
+            outcome, usage, why = error.kind, Usage(*error.tokens), error.plain
             if isinstance(error, ModelBusyError):
                 retry_after = error.retry_after
             LOG.info(
@@ -283,7 +296,7 @@ class ModelCalls:
             if self._services.trace is not None:
                 seconds = clock.monotonic() - began
                 self._trace(request, spent, seconds, outcome)
-            self._end(reserved, outcome, spent, retry_after)
+            self._end(reserved, outcome, spent, retry_after, why)
             hears.pay(self.spent)
         return answer
 
@@ -313,6 +326,7 @@ class ModelCalls:
         outcome: Outcome,
         took: Spent,
         retry_after: float | None,
+        why: str = "",
     ) -> None:
         """Tell the accounts the outcome of a call, and add its cost."""
         backend = reserved.backend
@@ -328,5 +342,6 @@ class ModelCalls:
             outcome=outcome,
             spent=spent,
             retry_after=retry_after,
+            why=why,
         )
         self._caller.tell(names.MODELS, ended)

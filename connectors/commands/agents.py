@@ -23,6 +23,7 @@ from connectors.commands.common.output import (
     FAILED,
     complain,
     json_option,
+    rows_options,
     say,
     say_json,
     say_rows,
@@ -138,7 +139,7 @@ def command() -> None:
 
 @command.command("list")
 @database_options
-@json_option
+@rows_options
 def list_(choice: DatabaseChoice, *, as_json: bool) -> None:
     """List the agents of the settings, and those that conductors made.
 
@@ -279,12 +280,12 @@ def rest(choice: DatabaseChoice, name: str, *, is_active: bool) -> int:
     entry: Entry
     if name in staffing.settled or stored is None:
         if is_active != (name in staffing.rows.at_rest):
-            say(f"{name} is {state} already")
+            say(f"{name} is {state} already", id=name, state=state)
             return 0
         entry = staff_rows.as_rest(name, is_active=is_active)
         return write(staffing.database, entry, state, 0)
     if stored.agent.is_active == is_active:
-        say(f"{name} is {state} already")
+        say(f"{name} is {state} already", id=name, state=state)
         return 0
     agent = msgspec.structs.replace(stored.agent, is_active=is_active)
     entry = staff_rows.as_entry(AGENT, name, agent, stored.version)

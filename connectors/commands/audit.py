@@ -14,7 +14,7 @@ from connectors.commands.common.options import since_option
 from connectors.commands.common.output import (
     complain,
     first_words,
-    json_option,
+    rows_options,
     say_json,
     say_rows,
 )
@@ -30,7 +30,7 @@ HEADERS = ("TIME", "CHAT", "SENDER", "AGENT", "STATUS", "SECONDS", "ASKED", "ANS
 @click.option(
     "--limit", type=click.IntRange(1, 1_000_000), default=50, show_default=True
 )
-@json_option
+@rows_options
 def command(
     choice: DatabaseChoice,
     chat: str,

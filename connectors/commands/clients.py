@@ -13,6 +13,7 @@ from connectors.commands.common.database import DatabaseChoice, database_options
 from connectors.commands.common.output import (
     complain,
     json_option,
+    rows_options,
     say,
     say_json,
     say_rows,
@@ -62,7 +63,7 @@ def command() -> None:
 
 @command.command("list")
 @database_options
-@json_option
+@rows_options
 def list_(choice: DatabaseChoice, *, as_json: bool) -> None:
     """List all clients."""
     rows = list(read(choice.database).values())

@@ -144,7 +144,7 @@ def check_as_json(config: Path | None) -> int:
 @config_option
 @click.argument("table", default="")
 @click.option("--changed", is_flag=True, help="Only what somebody has set.")
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@json_option
 def show(config: Path | None, table: str, *, changed: bool, as_json: bool) -> None:
     """Show every setting in effect and where it comes from; secrets masked.
 
@@ -195,7 +195,8 @@ def say_settings(settings: Settings[AppConfig], *, only_changed: bool) -> None:
 @command.command()
 @config_option
 @click.argument("key")
-def explain(config: Path | None, key: str) -> None:
+@json_option
+def explain(config: Path | None, key: str, *, as_json: bool) -> None:
     """Say what a setting does, what may be written, its default, and where it is set.
 
     KEY is its name with those of its tables: limits.turn_timeout, agents.anna.model;
@@ -210,6 +211,9 @@ def explain(config: Path | None, key: str) -> None:
     here = setting_here(config, tuple(names))
     kind, setting = here or ("", None)
     own = [each for each in found if each.kind == kind] if kind else found
+    if as_json:
+        say_json([facts_of(key, each, names, setting) for each in own or found])
+        return
     for each in own or found:
         click.echo("\n".join(told_of(key, each, names, setting)))
 
@@ -261,6 +265,24 @@ def told_of(
         way = f"[[{table}]]" if is_list else f"[{table}]"
         beside = "" if is_list else f", or --set {key}=…"
         yield f"  to set:   {way} {names[-1]} = …{beside}"
+
+
+def facts_of(
+    key: str, it: Explained, names: list[str], here: Setting | None
+) -> dict[str, object]:
+    """Give what can be said of one setting, for programs."""
+    return {
+        "key": key,
+        "kind": it.kind,
+        "text": it.words,
+        "keys": it.keys,
+        "type": it.type,
+        "default": it.default,
+        "value": None if here is None else here.text,
+        "origin": None if here is None else here.origin,
+        "changes": takes_effect(names),
+        "level": level_of(names),
+    }
 
 
 def takes_effect(names: list[str]) -> str:

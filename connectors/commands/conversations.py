@@ -125,7 +125,7 @@ def import_(choice: DatabaseChoice, file: Path, name: str) -> None:
     with file.open("rb") as lines:
         dated = read_file(lines, str(file))
     store_all(database, name, dated, keeping(settings))
-    say(f"{name}: {len(dated):,} events read from {file}")
+    say(f"{name}: {len(dated):,} events read from {file}", id=name, count=len(dated))
 
 
 def written(events: Iterable[StoredEvent]) -> Iterator[bytes]:

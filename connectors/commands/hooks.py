@@ -19,6 +19,7 @@ from connectors.commands.common.output import (
     FAILED,
     first_words,
     json_option,
+    rows_options,
     say,
     say_json,
     say_rows,
@@ -70,7 +71,7 @@ def command() -> None:
 
 @command.command(name="list")
 @config_option
-@json_option
+@rows_options
 def list_hooks(config: Path | None, *, as_json: bool) -> None:
     """Show all hooks in the order in which they are asked.
 

@@ -6,6 +6,7 @@ import secrets
 
 import click
 
+from connectors.admin.display import moment
 from connectors.commands.common.database import DatabaseChoice, database_options
 from connectors.commands.common.output import FAILED, complain, say
 from connectors.config.app import AppConfig
@@ -67,7 +68,8 @@ def command(
     old = surplus(rows_of(database, page, LINK), LoginLink, now, MOST_LINKS - 1)
     made = login_entry(LINK, row_id(page, token), link, 0)
     database.write((Commit(at=now, entries=(*old, made)),))
-    say(f"{address_of(page_config)}/login/{token}")
+    url = f"{address_of(page_config)}/login/{token}"
+    say(url, url=url, who=who, until=moment(link.until))
     minutes = f"{page_config.login_for / 60:.0f} minutes"
     click.echo(f"Open it within {minutes}, as {who}; it works once.", err=True)
     return 0
@@ -116,5 +118,8 @@ def revoke(database: Database, page: str) -> int:
     if entries:
         database.write((Commit(at=CLOCK.wall(), entries=entries),))
     count = sum(each.kind == SESSION for each in gone)
-    say(f"{count} browser{'' if count == 1 else 's'} logged out; no link holds.")
+    say(
+        f"{count} browser{'' if count == 1 else 's'} logged out; no link holds.",
+        count=count,
+    )
     return 0

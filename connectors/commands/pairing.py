@@ -28,7 +28,7 @@ from connectors.commands.common.database import (
 from connectors.commands.common.output import (
     FAILED,
     complain,
-    json_option,
+    rows_options,
     say,
     say_json,
     say_rows,
@@ -64,7 +64,7 @@ class AccessReport(msgspec.Struct, frozen=True):
 @click.argument("account")
 @click.option("--group", metavar="CHAT", default="", help="Written in this group.")
 @click.option("--role", "roles", multiple=True, help="What they are there; again.")
-@json_option
+@rows_options
 def explain(
     choice: DatabaseChoice,
     account: str,
@@ -219,7 +219,7 @@ def command() -> None:
 
 @command.command("list")
 @database_options
-@json_option
+@rows_options
 def list_(choice: DatabaseChoice, *, as_json: bool) -> None:
     """List who asks to be let in, and who was.
 
@@ -250,7 +250,7 @@ def approve(choice: DatabaseChoice, code: str) -> int:
     was = known.get(request.account)
     guest = pairing_rows.as_let_in(request, COMMAND_LINE, now, was)
     commit = pairing_rows.as_approved(request, guest, record(), now)
-    return write(database, commit, f"{guest.account} may write")
+    return write(database, commit, guest.account, "may write")
 
 
 @command.command()
@@ -264,7 +264,7 @@ def deny(choice: DatabaseChoice, code: str) -> int:
         return unknown_code(code)
     now = CLOCK.wall()
     commit = pairing_rows.as_denied(denied(request, now), COMMAND_LINE, record(), now)
-    return write(database, commit, f"{request.account} is not let in")
+    return write(database, commit, request.account, "is not let in")
 
 
 @command.command()
@@ -280,7 +280,7 @@ def revoke(choice: DatabaseChoice, account: str) -> int:
         complain(f"nobody let {account} in; see `callboard pairing list`")
         return FAILED
     commit = pairing_rows.as_revoked(account, COMMAND_LINE, record(), CLOCK.wall())
-    return write(database, commit, f"{account} may write no more")
+    return write(database, commit, account, "may write no more")
 
 
 command.add_command(explain)
@@ -307,11 +307,11 @@ def record() -> tuple[str, AuditRedaction]:
     return IdSource(CLOCK).new(), AuditRedaction()
 
 
-def write(database: Database, commit: Commit, done: str) -> int:
+def write(database: Database, commit: Commit, account: str, done: str) -> int:
     """Store a change beside a running server; give the exit code."""
     if not is_stored(database, commit):
         return FAILED
-    say(done)
+    say(f"{account} {done}", account=account)
     return 0
 
 

@@ -19,7 +19,7 @@ from connectors.commands.common.database import (
 from connectors.commands.common.output import (
     FAILED,
     complain,
-    json_option,
+    rows_options,
     say,
     say_json,
     say_rows,
@@ -94,7 +94,7 @@ def command() -> None:
 @command.command("list")
 @database_options
 @click.option("--proposed", is_flag=True, help="Only those who may have more accounts.")
-@json_option
+@rows_options
 def list_(choice: DatabaseChoice, *, proposed: bool, as_json: bool) -> None:
     """List people with their accounts.
 
@@ -166,7 +166,8 @@ def write(
     if not is_stored(database, commit):
         return FAILED
     for person in change.people:
-        say(f"{person.id}: {', '.join(person.aliases) or 'no other account'}")
+        aliases = ", ".join(person.aliases) or "no other account"
+        say(f"{person.id}: {aliases}", id=person.id, aliases=person.aliases)
     return 0
 
 

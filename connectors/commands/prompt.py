@@ -45,7 +45,7 @@ from connectors.chat.terminal.platform import TerminalConfig
 from connectors.commands import config_option
 from connectors.commands.common.database import database_of, load_settings
 from connectors.commands.common.options import split_chat
-from connectors.commands.common.output import json_option, say, say_json, table
+from connectors.commands.common.output import rows_options, say, say_json, table
 from connectors.commands.common.running import (
     private_files,
     redacting,
@@ -289,7 +289,7 @@ class ShownPrompt(msgspec.Struct, frozen=True, kw_only=True):
     show_default=True,
     help="What the agent is asked for.",
 )
-@json_option
+@rows_options
 def command(  # noqa: PLR0913  one for each option
     config: Path | None,
     agent: str,

@@ -27,7 +27,7 @@ from connectors.commands.common.output import (
     complain,
     first_words,
     indented,
-    json_option,
+    rows_options,
     say,
     say_json,
     say_rows,
@@ -87,7 +87,7 @@ def command() -> None:
 @click.option(
     "--limit", type=click.IntRange(1, MAX_ROWS - 1), default=100, show_default=True
 )
-@json_option
+@rows_options
 def list_(
     choice: DatabaseChoice,
     statuses: tuple[str, ...],
@@ -176,7 +176,7 @@ def delivery_cells(each: ShownDelivery) -> tuple[object, ...]:
 @command.command()
 @database_options
 @click.argument("name", metavar="ID")
-@json_option
+@rows_options
 def show(choice: DatabaseChoice, name: str, *, as_json: bool) -> None:
     """Show everything of one message: states, times, words, deliveries, steps.
 
@@ -279,5 +279,5 @@ def change_all(database: Database, ids: Sequence[str] | None, change: Change) ->
         except MisuseError as error:
             result = RepairResult(has_changed=False, text=str(error))
         is_refused |= not result.has_changed
-        (say if result.has_changed else complain)(result.text)
+        (say if result.has_changed else complain)(result.text, id=name)
     return FAILED if is_refused else 0

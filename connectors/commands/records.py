@@ -98,7 +98,8 @@ def rebuild(choice: DatabaseChoice) -> int:
     for line in left[:MOST_SHOWN]:
         say(line)
     name = choice.database.name
-    say(f"{name}: {written:,} records written, {len(left):,} differences left")
+    told = f"{name}: {written:,} records written, {len(left):,} differences left"
+    say(told, written=written, left=len(left))
     return FAILED if left else 0
 
 

@@ -20,7 +20,7 @@ from connectors.commands.common.output import (
     complain,
     first_words,
     indented,
-    json_option,
+    rows_options,
     say,
     say_json,
     say_rows,
@@ -44,7 +44,7 @@ WIDEST = 9
     show_default=True,
     help="Most conversations listed.",
 )
-@json_option
+@rows_options
 def command(
     choice: DatabaseChoice, conversation: str, limit: int, *, as_json: bool
 ) -> None:

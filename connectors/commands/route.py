@@ -26,7 +26,7 @@ from actors.rules.groups.reply_windows import KIND, key_of, place_of
 from connectors.commands import config_option
 from connectors.commands.common.database import database_of, load_settings
 from connectors.commands.common.options import split_chat
-from connectors.commands.common.output import json_option, say, say_json, table
+from connectors.commands.common.output import rows_options, say, say_json, table
 from connectors.commands.common.staff import team_of
 from connectors.commands.pairing import is_let_in, policy_of, said
 from connectors.config.app import AppConfig
@@ -297,7 +297,7 @@ def command() -> None:
     help="Agents that the platform says are mentioned, beside @name in the text.",
 )
 @click.option("--reply-to", default="", metavar="AGENT", help="Whom it replies to.")
-@json_option
+@rows_options
 def explain_route(config: Path | None, *, as_json: bool, **asked: object) -> None:
     """Tell who would hear TEXT, each rule's verdict in order; nothing is sent.
 

@@ -50,7 +50,7 @@ from connectors.commands.common.output import (
     complain,
     first_words,
     indented,
-    json_option,
+    rows_options,
     say,
     say_json,
     say_rows,
@@ -183,7 +183,7 @@ def arrange(
         if refused is not None:
             return tell(refused)
         what = first_words(told.what, 200)
-        say(f"{name[:SHOWN_ID]} {it.kind}: {what} {told.when}".rstrip())
+        say(f"{name[:SHOWN_ID]} {it.kind}: {what} {told.when}".rstrip(), id=name)
     return 0
 
 
@@ -331,7 +331,7 @@ command.add_command(add)
 @command.command("list")
 @database_options
 @click.option("--agent", help="Only this agent's.")
-@json_option
+@rows_options
 def list_(choice: DatabaseChoice, agent: str | None, *, as_json: bool) -> None:
     """List appointments, the next one first."""
     settings = choice.settings
@@ -349,7 +349,7 @@ def list_(choice: DatabaseChoice, agent: str | None, *, as_json: bool) -> None:
 @command.command()
 @database_options
 @id_argument
-@json_option
+@rows_options
 def show(choice: DatabaseChoice, prefix: str, *, as_json: bool) -> None:
     """Show one appointment and its last times; of its ID the beginning is enough."""
     with choice.database.inspect() as rows:
@@ -396,7 +396,7 @@ def cells(row: StoredAppointment) -> tuple[object, ...]:
 @click.option(
     "--limit", type=click.IntRange(1, 1_000_000), default=50, show_default=True
 )
-@json_option
+@rows_options
 def history(
     choice: DatabaseChoice,
     prefix: str,

@@ -35,7 +35,7 @@ def copy(source: str, target: str) -> None:
         def tell(name: str, count: int) -> None:
             nonlocal total
             total += count
-            say(f"{name:<12} {count:>12,}")
+            say(f"{name:<12} {count:>12,}", table=name, rows=count)
 
         copy_rows(rows, filler, tell)
     say(f"{total:,} rows of {old.name} are in {new.name}, each as it was")

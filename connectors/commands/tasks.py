@@ -24,7 +24,7 @@ from connectors.commands.common.options import since_option
 from connectors.commands.common.output import (
     complain,
     first_words,
-    json_option,
+    rows_options,
     say_json,
     say_rows,
 )
@@ -76,7 +76,7 @@ class TaskReport(msgspec.Struct, frozen=True):
     show_default=True,
     help="Most of what is over.",
 )
-@json_option
+@rows_options
 def command(
     choice: DatabaseChoice,
     agent: str | None,

@@ -18,7 +18,7 @@ from connectors.commands import config_option
 from connectors.commands.common.database import load_settings
 from connectors.commands.common.output import (
     first_words,
-    json_option,
+    rows_options,
     say,
     say_json,
     table,
@@ -75,7 +75,7 @@ def command() -> None:
 @command.command(name="list")
 @config_option
 @click.option("--agent", default="", help="Only this one's tools.")
-@json_option
+@rows_options
 def list_tools(config: Path | None, agent: str, *, as_json: bool) -> None:
     """Start the servers of tools, ask each what it offers, and show it.
 

@@ -14,7 +14,7 @@ from connectors.commands.common.database import DatabaseChoice, database_options
 from connectors.commands.common.options import since_option
 from connectors.commands.common.output import (
     complain,
-    json_option,
+    rows_options,
     say,
     say_json,
     say_rows,
@@ -57,7 +57,7 @@ WHY = "calls that were cut off, or whose provider told none"
     "--budgets", "shows_budgets", is_flag=True, help="What is left of each budget."
 )
 @since_option
-@json_option
+@rows_options
 def command(
     choice: DatabaseChoice,
     by: str,

@@ -37,7 +37,7 @@ from connectors.commands.common.options import is_wanted, named_or_all, refuse_u
 from connectors.commands.common.output import (
     FAILED,
     first_words,
-    json_option,
+    rows_options,
     say,
     say_json,
     say_rows,
@@ -104,7 +104,7 @@ def command() -> None:
 @database_options
 @click.option("--webhook", metavar="NAME", help="Only this one's.")
 @click.option("--failed", is_flag=True, help="Only those that were given up.")
-@json_option
+@rows_options
 def list_(
     choice: DatabaseChoice, webhook: str | None, *, failed: bool, as_json: bool
 ) -> None:
@@ -242,7 +242,7 @@ def change(
         commit = Commit(at=SystemClock().wall(), entries=entries_of(row))
         conflict = f"{row.id} was sent or changed at the same moment; look again"
         if is_stored(database, commit, conflict):
-            say(f"{row.id} ({row.webhook}: {row.notice.event}) {told}")
+            say(f"{row.id} ({row.webhook}: {row.notice.event}) {told}", id=row.id)
         else:
             is_done = False
     return 0 if is_done else FAILED
@@ -288,7 +288,8 @@ def sign_one(
     words = ["curl", "-i", url or address(app, name)]
     for header, value in headers.items():
         words += ["-H", f"{header}: {value}"]
-    say(shlex.join([*words, "--data-binary", content]))
+    line = shlex.join([*words, "--data-binary", content])
+    say(line, url=words[2], headers=headers)
 
 
 def signed(webhook: WebhookInConfig, body: bytes, event: str) -> dict[str, str]:

@@ -82,9 +82,10 @@ class AudioEndpoint(Generic[C]):
     ) -> None:
         self._config: C = config
         key = config.api_key.reveal().strip() if config.api_key else ""
+        place = config.api_key.place if config.api_key else ""
         self._url = config.base_url.rstrip("/") + self.path
         name = f"{httpx.URL(self._url).host} ({config.model})"
-        self._provider = ErrorContext(name, key, likely_base(config))
+        self._provider = ErrorContext(name, key, place, likely_base(config))
         self._parts = SingleAnswerParts(
             self._provider, self.most, config.timeout, wall_clock
         )

@@ -94,6 +94,9 @@ class ErrorContext(msgspec.Struct, frozen=True):
     """Host and model."""
 
     key: str = ""
+    key_place: str = ""
+    """Where the key is from, as `the environment variable X`; empty: nobody said."""
+
     likely_base: str = ""
     """The base_url that was probably meant; empty: that of the settings looks right."""
 
@@ -161,7 +164,7 @@ class ErrorContext(msgspec.Struct, frozen=True):
             return self.busy(text + quote, kind, retry_after=retry_after, plain=text)
         match kind:
             case "auth":
-                text = f"the key was not accepted ({where}); check the setting api_key"
+                text = f"the key was not accepted ({where}); check {self.key_named}"
             case "quota":
                 text = f"the account's quota is used up ({where})"
             case "context":
@@ -178,6 +181,14 @@ class ErrorContext(msgspec.Struct, frozen=True):
             case _:
                 text = f"refused the request ({where})"
         return self.refused(text + quote, kind, plain=text)
+
+    @property
+    def key_named(self) -> str:
+        """The setting of the key, and where that takes it from."""
+        if not self.key:
+            return "the setting api_key: there is none"
+        origin = f", which takes it from {self.key_place}" if self.key_place else ""
+        return f"the setting api_key{origin}"
 
     @property
     def elsewhere(self) -> str:

@@ -249,7 +249,8 @@ def add_agent(
     except BaseException:  # Ctrl-C, too, leaves nothing behind
         undo(made)
         raise
-    say(f"Added {name} to {path}, with model {settings.value.agents[name].model}.")
+    model = settings.value.agents[name].model
+    say(f"Added {name} to {path}, with model {model}.", id=name, file=str(path))
     if template:
         say(f"Who it is stands in {path.parent / 'agents' / name}: change it there.")
     if not above:
@@ -271,7 +272,8 @@ def edit_agent(config: Path | None, agent: str, values: tuple[str, ...]) -> None
     for key, value in given.items():
         assign(edited.agents()[agent], key, value)
     settings = edited.save()
-    say(f"Changed {', '.join(given)} of {agent} in {path}.")
+    told = f"Changed {', '.join(given)} of {agent} in {path}."
+    say(told, id=agent, file=str(path), changed=list(given))
     tell_taken_over(settings, option_of(config), f"chat --agent {agent}")
 
 
@@ -291,7 +293,8 @@ def remove_agent(config: Path | None, agent: str, known: AppConfig) -> None:
             edited.delegate(name, agent, is_wanted=False)
             say(f"{name} hands it no more work.")
     settings = edited.save()
-    say(f"Took {agent} out of {path}; its conversations and its folder stay.")
+    told = f"Took {agent} out of {path}; its conversations and its folder stay."
+    say(told, id=agent, file=str(path))
     tell_taken_over(settings, option_of(config), "agents list")
 
 

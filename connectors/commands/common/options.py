@@ -10,6 +10,7 @@ from datetime import datetime
 import click
 
 from connectors.admin.display import UNITS
+from connectors.commands.common.output import is_for_program
 from runtime.clock import Clock, SystemClock
 
 AGO = re.compile(r"(\d{1,6})([smhd])")
@@ -63,6 +64,8 @@ def is_wanted(question: str, *, yes: bool) -> bool:
     """
     if yes:
         return True
+    if is_for_program():
+        raise click.UsageError("--json asks nobody; give --yes")
     click.echo(f"{question} [y/N] ", err=True, nl=False)
     # Python has None for a standard input that was closed before the start.
     answer = "" if sys.stdin is None else sys.stdin.readline()

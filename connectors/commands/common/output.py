@@ -1,11 +1,17 @@
 """Writes rows for people and for programs.
 
 What people and agents wrote is made safe for a terminal first; what a terminal cannot
-show becomes a question mark.
+show becomes a question mark. Tables fit the terminal; into a file or a pipe they are
+written whole.
+
+A command that shows things has `--json` of its own. One that does things has no shape
+of its own: `answer_programs` gives it `--json`, which collects what it says.
 """
 
 from __future__ import annotations
 
+import functools
+import shutil
 import sys
 import unicodedata
 from collections.abc import (
@@ -33,19 +39,148 @@ FIRST_WORDS = 48
 """Characters of a text in a table."""
 
 
+NARROWEST = 6
+"""Columns that are left of a column of a table, however narrow the terminal."""
+
+COPIED = frozenset({"ACCOUNT", "CLIENT", "CODE", "CONVERSATION", "ID", "PERSON"})
+"""Columns that people copy into the next command, and that are therefore never cut."""
+
+COLLECTED = "callboard.said"
+"""Where click keeps what a command says while it is collected for `--json`."""
+
+NO_HEADER = "callboard.no-header"
+WIDE = "callboard.wide"
+"""Where click keeps what the options of tables said."""
+
 json_option = click.option("--json", "as_json", is_flag=True, help="For programs.")
 """Gives a command the parameter `as_json: bool`."""
 
 
-def say(text: str = "") -> None:
-    """Write one or more lines to standard output."""
+def _keep(key: str) -> Callable[[click.Context, click.Parameter, bool], None]:
+    def kept(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001  click's signature
+        context.meta[key] = value
+
+    return kept
+
+
+def _kept(key: str) -> bool:
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(key))
+
+
+def rows_options(command: Callable[..., object]) -> Callable[..., object]:
+    """Give a command `as_json: bool`, and its tables `--no-header` and `--wide`."""
+    for name, key, words in (
+        ("--wide", WIDE, "Cut nothing, however wide the table is."),
+        ("--no-header", NO_HEADER, "Leave the names of the columns out."),
+    ):
+        option = click.option(
+            name, is_flag=True, expose_value=False, callback=_keep(key), help=words
+        )
+        command = option(command)
+    return json_option(command)
+
+
+class _Collector:
+    """Takes what a command says; never what another one says after it."""
+
+    def __init__(self, said: list[Said]) -> None:
+        self.said = said
+
+
+class Said(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing that a command said, for programs."""
+
+    text: str
+
+    is_trouble: bool = False
+    """Whether it was not done, or people should know; said on standard error else."""
+
+    facts: dict[str, object] = {}
+    """What of it a program may want: the id of what was made or changed."""
+
+
+ANSWER_OTHERWISE = frozenset(
+    {"chat", "config schema", "conversations export", "play", "serve"}
+)
+"""Commands without `--json`: people watch them run, or they write JSON in any case."""
+
+
+def answer_programs(command: click.Command, name: str) -> None:
+    """Give a command that does things the option `--json`, and a group all of its own.
+
+    With it the command says nothing until it has ended, and then writes one object:
+    whether all went well, and what it said, each with its facts.
+
+    Args:
+        command: is left as it is if it has `--json` already.
+        name: of the command, with those of its groups: `queue retry`.
+    """
+    if isinstance(command, click.Group):
+        for below, each in command.commands.items():
+            answer_programs(each, f"{name} {below}")
+    has_json = any("--json" in each.opts for each in command.params)
+    if isinstance(command, click.Group) or has_json or name in ANSWER_OTHERWISE:
+        return
+    if command.callback is not None:
+        option = click.Option(
+            ["--json"],
+            is_flag=True,
+            expose_value=False,
+            callback=_keep(COLLECTED),
+            help="For programs: what was done, as one object.",
+        )
+        command.params.append(option)
+        command.callback = _collecting(command.callback)
+
+
+def _collecting(callback: Callable[..., object]) -> Callable[..., object]:
+    @functools.wraps(callback)
+    def collected(*given: object, **named: object) -> object:
+        if not _kept(COLLECTED):
+            return callback(*given, **named)
+        said: list[Said] = []
+        click.get_current_context().meta[COLLECTED] = _Collector(said)
+        result = callback(*given, **named)
+        say_json({"ok": not result, "said": said})
+        return result
+
+    return collected
+
+
+def is_for_program() -> bool:
+    """Tell whether the command line has `--json`: then nobody is asked anything."""
+    context = click.get_current_context(silent=True)
+    return _kept(COLLECTED) or bool(context and context.params.get("as_json"))
+
+
+def _collect(said: Said) -> bool:
+    """Keep what is said for the end; False: it is to be written now."""
+    context = click.get_current_context(silent=True)
+    into = None if context is None else context.meta.get(COLLECTED)
+    if not isinstance(into, _Collector):
+        return False
+    into.said.append(said)
+    return True
+
+
+def say(text: str = "", **facts: object) -> None:
+    """Write one or more lines to standard output.
+
+    Args:
+        text: for people.
+        facts: what of it a program may want; see `answer_programs`.
+    """
+    if _collect(Said(text, facts=facts)):
+        return
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     click.echo(text.encode(encoding, "replace").decode(encoding))
 
 
-def complain(text: str) -> None:
+def complain(text: str, **facts: object) -> None:
     """Write one line to standard error, as `callboard` writes its errors."""
-    click.echo(f"callboard: {make_safe(text)}", err=True)
+    if not _collect(Said(make_safe(text), is_trouble=True, facts=facts)):
+        click.echo(f"callboard: {make_safe(text)}", err=True)
 
 
 def say_json(value: object, *, is_line: bool = False) -> None:
@@ -65,21 +200,83 @@ def first_words(text: str, most: int = FIRST_WORDS) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+def table(
+    headers: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    room: int | None = None,
+) -> Iterator[str]:
     """Write rows in aligned columns; nothing at all (empty, None) is `-`.
 
-    The last column is as wide as it likes.
+    Args:
+        headers: of the columns; left out after `--no-header`.
+        rows: what is listed.
+        room: columns that all may take together; None: what the terminal has, and
+            without a terminal, or after `--wide`, as many as they like.
     """
-    cells = [tuple(headers)]
-    cells += [tuple(in_cell(value) for value in row) for row in rows]
+    cells = [tuple(in_cell(value) for value in row) for row in rows]
+    if not _kept(NO_HEADER):
+        cells.insert(0, tuple(headers))
+    if not cells:
+        return
     widths = [max(map(width, column)) for column in zip(*cells, strict=True)]
+    if room is None:
+        room = room_here()
+    if room is not None:
+        kept = {number for number, name in enumerate(headers) if name in COPIED}
+        widths = narrowed(widths, room, kept)
     for row in cells:
-        *before, last = row
-        padded = [
+        shown = [cut(cell, most) for cell, most in zip(row, widths, strict=True)]
+        yield "  ".join(
             cell + " " * (most - width(cell))
-            for cell, most in zip(before, widths, strict=False)
-        ]
-        yield "  ".join([*padded, last])
+            for cell, most in zip(shown, widths, strict=True)
+        ).rstrip()
+
+
+def room_here() -> int | None:
+    """Give the width of the terminal that tables are written to; None: there is none.
+
+    `COLUMNS` is obeyed at a terminal only: it stands in the environment of many
+    scripts, whose tables must stay whole.
+    """
+    if _kept(WIDE) or sys.stdout is None or not sys.stdout.isatty():
+        return None
+    return shutil.get_terminal_size().columns
+
+
+def narrowed(widths: Sequence[int], room: int, kept: Collection[int] = ()) -> list[int]:
+    """Take from the widest columns until all fit beside each other.
+
+    Args:
+        widths: of the columns, without the two blanks between them.
+        room: what they may take with those.
+        kept: numbers of the columns that are left as they are.
+
+    Returns:
+        The new widths. They may still be too wide: none but an empty column is made
+        narrower than `NARROWEST`.
+    """
+    given = list(widths)
+    over = sum(given) + 2 * (len(given) - 1) - room
+    while over > 0:
+        free = [number for number in range(len(given)) if number not in kept]
+        widest = max(free, key=given.__getitem__, default=None)
+        if widest is None or given[widest] <= NARROWEST:
+            break
+        given[widest] -= 1
+        over -= 1
+    return given
+
+
+def cut(text: str, most: int) -> str:
+    """Cut a text to so many columns of a terminal; what is cut ends with `…`."""
+    if width(text) <= most:
+        return text
+    taken = 0
+    for number, character in enumerate(text):
+        taken += _width(character)
+        if taken > most - 1:
+            return f"{text[:number]}…"
+    return text
 
 
 def say_rows(

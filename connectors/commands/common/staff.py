@@ -82,5 +82,5 @@ def write(
     conflict = f"somebody changed {entry.id} at the same moment; try again"
     if not is_stored(database, commit, conflict):
         return FAILED
-    say(f"{entry.id} is {outcome}")
+    say(f"{entry.id} is {outcome}", id=entry.id, state=outcome)
     return 0

@@ -19,7 +19,7 @@ import click
 import msgspec
 
 from connectors.commands import USUAL_NAME, shipped_settings, tell_problems
-from connectors.commands.common.output import say
+from connectors.commands.common.output import is_for_program, say
 from connectors.commands.common.running import run_interruptible
 from connectors.commands.init.choices import (
     EMBEDDED,
@@ -239,6 +239,10 @@ def command(**options: object) -> None:
     Ollama server here, asks the chosen model one small question, and writes a
     callboard.toml with comments. Ctrl-C leaves nothing behind.
     """
+    if is_for_program():
+        if options["asks"]:
+            raise click.UsageError("--json cannot ask: give --yes, or nothing")
+        options["asks"] = False
     if options["asks"] is None:
         options["asks"] = sys.stdin is not None and sys.stdin.isatty()
     given = msgspec.convert(options, CommandLine)

@@ -83,12 +83,13 @@ class HttpEmbedder:
         self._is_ollama = isinstance(config, OllamaEmbedderConfig)
         url = check_address(config.base_url)
         key = config.api_key.reveal().strip() if config.api_key else ""
+        place = config.api_key.place if config.api_key else ""
         if not (key.isascii() and key.isprintable()):
             raise SettingsError(
                 "api_key holds characters that cannot be sent; copy it again"
             )
         name = f"{url.host} ({config.model})"
-        self._provider = ErrorContext(name, key, likely_base(config))
+        self._provider = ErrorContext(name, key, place, likely_base(config))
         self._url = address(
             config.base_url, "/api/embed" if self._is_ollama else "/embeddings"
         )

@@ -96,7 +96,8 @@ class HttpModel:
         """
         config = self._config
         name = f"{self._host} ({request.model})"
-        provider = ErrorContext(name, self._key, self._likely_base)
+        place = config.api_key.place if config.api_key else ""
+        provider = ErrorContext(name, self._key, place, self._likely_base)
         request = fitted(
             request,
             sees=config.takes_images,

@@ -69,6 +69,19 @@ def ask(pool: Pool, now: float, tried: Iterable[Backend] = ()) -> Backend | NoBa
     return pool.choose(BackendQuery(model="smart", tried=frozenset(tried)), now)
 
 
+def test_who_finds_nobody_to_ask_learns_why() -> None:
+    pool = make_pool()
+    for each in (A, B, C):
+        pool.failed(each, "auth", None, 0, f"{each.account}: no key")
+    assert ask(pool, 1) == NoBackend(NEVER, "auth", "a: no key")
+    tries = TriedBackends("smart")
+    tries.learn("auth", "a: no key")
+    assert (tries.excuse, tries.why) == ("not available", "a: no key")
+    tries.failed(A, "timeout", "", "a: slow")
+    tries.learn("auth", "a: no key")
+    assert (tries.excuse, tries.why) == ("it took too long", "a: slow")
+
+
 def test_the_preferred_account_comes_first_and_then_the_least_used() -> None:
     pool = make_pool(b=-1, a=1, c=1)
     assert ask(pool, 0) == B
@@ -207,7 +220,9 @@ def test_an_account_that_is_not_let_in_is_out_with_all_its_models() -> None:
     assert set(pool.cooling(1)) == {A, CHEAP}
     for each in (B, C):
         pool.failed(each, "auth", None, 0)
-    assert ask(pool, 1) == NoBackend(NEVER), "nobody waits for a key to be mended"
+    assert ask(pool, 1) == NoBackend(NEVER, "auth"), (
+        "nobody waits for a key to be mended"
+    )
 
 
 def test_an_account_that_is_not_let_in_is_asked_again_less_and_less() -> None:
@@ -303,7 +318,7 @@ def test_fallbacks_come_before_a_last_resort() -> None:
     assert ask(pool, 1) == CHEAP
     pool.failed(CHEAP, "overload", None, 1)
     assert ask(pool, 1.1) == A  # its guess says a minute, but there is nothing else
-    assert ask(pool, 1.1, (A, B, C)) == NoBackend(0.5)
+    assert ask(pool, 1.1, (A, B, C)) == NoBackend(0.5, "overload")
 
 
 @given(st.integers(1, 40))

@@ -202,7 +202,9 @@ async def test_when_no_account_is_let_in_nobody_has_to_wait(
         ruling = await bench.reserve()
         assert isinstance(ruling, Reserved)
         assert ruling.backend.account == "home"
-        assert await bench.reserve(frozenset({ruling.backend})) == CallLater(0.0)
+        assert await bench.reserve(frozenset({ruling.backend})) == CallLater(
+            0.0, kind="auth"
+        )
         bench.tell(
             CallEnded(
                 call="x",
@@ -211,4 +213,4 @@ async def test_when_no_account_is_let_in_nobody_has_to_wait(
                 outcome="auth",
             )
         )
-        assert await bench.reserve() == CallLater(math.inf)
+        assert await bench.reserve() == CallLater(math.inf, kind="auth")

@@ -188,7 +188,7 @@ async def test_an_account_with_another_key_is_asked_again(
     async with open_bench(autojump_clock, stock("work")[0]) as bench:
         late = await bench.granted()
         await bench.end(await bench.granted(), "auth")
-        assert await bench.reserve() == CallLater(math.inf)
+        assert await bench.reserve() == CallLater(math.inf, kind="auth")
         await bench.replace(stock("work")[0], "work")
         await bench.granted()
         await bench.end(late, "auth")  # says nothing of the new key

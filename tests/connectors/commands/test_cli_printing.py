@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+import click
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.admin.display import lasting, moment, when
-from connectors.cli import run
-from connectors.commands.common.output import first_words, table, width
+from connectors.cli import callboard, run
+from connectors.commands.common.output import (
+    ANSWER_OTHERWISE,
+    NARROWEST,
+    cut,
+    first_words,
+    narrowed,
+    table,
+    width,
+)
 from runtime.store.rows import Commit
 from tests.support.desk import commit_to, write_database
 from tests.support.store.rows import NOW, accepting, enqueueing, events, heard, noting
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 Output = pytest.CaptureFixture[str]
@@ -31,6 +43,39 @@ def test_the_last_column_begins_at_one_place(rows: list[tuple[str, ...]]) -> Non
     lines = list(table(("ONE", "TWO", "THREE"), rows))
     ends = [line[: -len("end")] for line in lines[1:]]
     assert len({width(each) for each in [*ends, lines[0][: -len("THREE")]]}) == 1
+
+
+@given(rows=st.lists(st.tuples(cells, cells, cells)), room=st.integers(30, 60))
+def test_a_table_fits_the_terminal(rows: list[tuple[str, ...]], room: int) -> None:
+    lines = table(("ONE", "TWO", "THREE"), rows, room)
+    assert all(width(line) <= room for line in lines)
+
+
+@given(
+    widths=st.lists(st.integers(0, 60), min_size=1, max_size=6),
+    room=st.integers(1, 200),
+    data=st.data(),
+)
+def test_columns_give_way_widest_first_and_no_more_than_needed(
+    widths: list[int], room: int, data: st.DataObject
+) -> None:
+    kept = data.draw(st.sets(st.integers(0, len(widths) - 1)))
+    made = narrowed(widths, room, kept)
+    taken = sum(made) + 2 * (len(made) - 1)
+    cut_ones = [number for number in range(len(made)) if made[number] < widths[number]]
+    assert not kept & set(cut_ones)
+    assert all(made[number] >= NARROWEST for number in cut_ones)
+    assert taken == room or not cut_ones or taken > room
+    free = [made[number] for number in range(len(made)) if number not in kept]
+    assert taken <= room or all(each <= NARROWEST for each in free)
+    assert all(made[number] >= max(free) - 1 for number in cut_ones)
+
+
+@given(text=st.text(max_size=20), most=st.integers(1, 20))
+def test_what_is_cut_says_so_and_fits(text: str, most: int) -> None:
+    shown = cut(text, most)
+    assert width(shown) <= most
+    assert shown == text if width(text) <= most else shown.endswith("…")
 
 
 def test_nothing_is_a_dash_and_zero_is_zero() -> None:
@@ -133,3 +178,91 @@ def test_whatever_time_is_stored_something_is_written(at: float) -> None:
     assert when(at)
     assert lasting(at)
     assert (moment(at) is None) == (not at)
+
+
+class Terminal(io.StringIO):
+    """Standard output, as a terminal is."""
+
+    def isatty(self) -> bool:
+        """Say that people read it."""
+        return True
+
+
+def shown(monkeypatch: pytest.MonkeyPatch, output: io.StringIO, *more: str) -> str:
+    """Give the list of agents as it is written to an output."""
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", output)
+        patch.setenv("COLUMNS", "60")
+        run(["agents", "list", "--config", "config/offline.toml", *more])
+    return output.getvalue()
+
+
+def test_a_terminal_has_tables_that_fit_and_a_pipe_whole_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = ("--db", str(write_database(tmp_path / "callboard.db")))
+    narrow = shown(monkeypatch, Terminal(), *there)
+    whole = shown(monkeypatch, io.StringIO(), *there)
+    assert max(map(len, narrow.splitlines())) <= 60 < len(whole.splitlines()[0])
+    assert shown(monkeypatch, Terminal(), *there, "--wide") == whole
+    headless = shown(monkeypatch, io.StringIO(), *there, "--no-header")
+    assert headless.splitlines()[0].split()[:2] == ["anna", "active"]
+    assert len(headless.splitlines()) + 1 == len(whole.splitlines())
+
+
+def each_command(group: click.Group, name: str = "") -> Iterator[tuple[str, set[str]]]:
+    """Give each command with its options."""
+    context = click.Context(group)
+    for below in group.list_commands(context):
+        command = group.get_command(context, below)
+        path = f"{name} {below}".strip()
+        if isinstance(command, click.Group):
+            yield from each_command(command, path)
+            if not command.invoke_without_command:
+                continue
+        if command is not None:
+            yield path, {text for each in command.params for text in each.opts}
+
+
+def test_every_command_answers_programs() -> None:
+    options = dict(each_command(callboard))
+    assert {name for name in options if "--json" not in options[name]} == set(
+        ANSWER_OTHERWISE
+    )
+
+
+def test_what_a_command_did_is_one_object(tmp_path: Path, capsys: Output) -> None:
+    database = write_database(tmp_path / "callboard.db")
+    there = ["--config", "config/offline.toml", "--db", str(database), "--json"]
+    assert run(["agents", "disable", "ben", *there]) == 0
+    told = json.loads(capsys.readouterr().out)
+    said = {"text": "ben is disabled", "facts": {"id": "ben", "state": "disabled"}}
+    assert told == {"ok": True, "said": [said]}
+    assert run(["pairing", "deny", "ABCD", *there]) == 1
+    written = capsys.readouterr()
+    told = json.loads(written.out)
+    assert (told["ok"], told["said"][0]["is_trouble"]) == (False, True)
+    assert written.err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code"),
+    [
+        (["agents", "list", "--config", "none.toml", "--json"], 1),
+        (["queue", "show", "--db", "none.db", "--json", "x"], 1),
+        (["agents", "remove", "--json"], 2),
+        (["no-such-command", "--json"], 2),
+    ],
+)
+def test_what_went_wrong_is_one_object(
+    arguments: list[str],
+    exit_code: int,
+    capsys: Output,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["callboard", *arguments])
+    assert run() == exit_code
+    written = capsys.readouterr()
+    told = json.loads(written.err)
+    assert (written.out, told["exit_code"]) == ("", exit_code)
+    assert told["error"]

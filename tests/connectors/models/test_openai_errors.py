@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from actors.errors import ModelBusyError, ModelError, ModelRefusedError
 from connectors.models.openai.errors import read_error
-from connectors.models.provider_errors import read_retry_after
+from connectors.models.provider_errors import ErrorContext, Said, read_retry_after
 from tests.fakes.models.openai_client import KEY, NOW, PROVIDER, ask
 from tests.fakes.models.server import FakeProvider
 
@@ -138,3 +138,15 @@ def test_any_error_body_is_tolerated(body: bytes, status: int) -> None:
     caught = PROVIDER.status_error(status, body, read_error(body), None)
     assert len(str(caught)) < 400
     assert str(caught).isprintable()
+
+
+def test_a_key_that_is_not_accepted_is_named_by_where_it_is_from() -> None:
+    known = ErrorContext("host (m)", KEY, "the environment variable X")
+    for context, told in (
+        (known, "check the setting api_key, which takes it from the environment"),
+        (ErrorContext("host (m)", KEY), "check the setting api_key"),
+        (ErrorContext("host (m)"), "check the setting api_key: there is none"),
+    ):
+        error = context.status_error(401, b"", Said(), None)
+        assert told in error.plain
+        assert KEY not in error.plain

@@ -14,6 +14,7 @@ from actors.config.agents import AgentConfig
 from actors.config.sessions import BufferingConfig
 from actors.errors import ModelBusyError, ModelRefusedError
 from actors.journal.records import UsageRecord
+from actors.messages.deliveries import Abilities
 from actors.messages.inbound import ToolResult, ToolSpec
 from actors.messages.state import RetryPolicy
 from actors.turn.calling import NOBODY
@@ -240,6 +241,27 @@ async def test_a_refusal_is_not_tried_again(autojump_clock: Clock) -> None:
     assert cast.platform.said() == [f": The model refused to answer: {NOBODY}"]
     assert await cast.inbox() == {"replied": 1}
     assert len(cast.model.requests) == 1
+
+
+WHAT_IT_SAID = "api.example (gpt): the key was not accepted (HTTP 401)"
+
+
+@pytest.mark.parametrize(
+    ("can", "told"),
+    [(Abilities(is_operators=True), WHAT_IT_SAID), (Abilities(), NOBODY)],
+)
+async def test_operators_alone_read_what_the_provider_said(
+    autojump_clock: Clock, can: Abilities, told: str
+) -> None:
+    cast = make_cast(0)
+    cast.platform.can = can
+    error = ModelRefusedError("words", kind="auth", plain=WHAT_IT_SAID)
+    cast.model = FakeModel(lambda _: Says(error=error))
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("bad")
+        cast.platform.write("again")
+        await at_rest(cast, within=10)
+    assert cast.platform.said() == [f": The model refused to answer: {told}"] * 2
 
 
 async def test_where_nothing_is_retried_the_writer_is_told_at_once(
