@@ -23,6 +23,11 @@ def rate(count: int, since: float, unit: str, name: str = "rate") -> Figure:
     return Figure(name, count / (now() - since), f"{unit}/s")
 
 
+def spent(seconds: float, count: int, unit: str, suffix: str = "") -> Figure:
+    """Say how much processor time each took, in microseconds."""
+    return Figure(f"processor{suffix}", 1e6 * seconds / count, f"µs/{unit}")
+
+
 def spans(nanoseconds: Sequence[int], suffix: str = "") -> list[Figure]:
     """Give the median and the 99th percentile of many times, in microseconds."""
     return [

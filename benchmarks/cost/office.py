@@ -14,7 +14,7 @@ import tempfile
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import trio
 
@@ -31,6 +31,7 @@ from actors.services import Furnishing, InForce, Services
 from actors.transport import Account
 from actors.tree import Company, tree
 from benchmarks.cost.disk import FLUSH, CountingDisk, SteppedThread
+from benchmarks.peers.peer_bare import BareLine
 from connectors.models.scripted.model import ScriptedModel
 from runtime.ids import IdSource
 from runtime.sqlite.file import SqliteFile
@@ -40,7 +41,7 @@ from runtime.telemetry.logs import writing
 from runtime.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Mapping
 
     from actors.config.agents import AgentConfig
     from actors.messages.deliveries import Delivery, Draft, Typing
@@ -229,6 +230,44 @@ class Furniture:
 
 
 @asynccontextmanager
+async def open_database(
+    progress: Progress, on_commit: Callable[[float, int, int], None] | None = None
+) -> AsyncGenerator[SqliteStore]:
+    """Open a new database on the disk that counts."""
+    disk = CountingDisk(progress.ledger)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            store = await SqliteStore.open(
+                SqliteFile(Path(folder) / "office.db", vfs=disk.name),
+                on_commit=on_commit,
+                thread=SteppedThread,
+            )
+            try:
+                yield store
+            finally:
+                await store.aclose()
+    finally:
+        disk.unregister()
+
+
+@asynccontextmanager
+async def open_bare(
+    script: Script, transport: Transport, progress: Progress
+) -> AsyncGenerator[None]:
+    """Run the bare loop, which does only what must be done, until the block ends."""
+    model = CountedModel(script, progress)
+    async with (
+        open_database(progress) as store,
+        open_system() as system,
+        trio.open_nursery() as nursery,
+    ):
+        line = BareLine(system, store, model, transport, VirtualClock())
+        nursery.start_soon(transport.listen, cast("Ingress", line))
+        yield
+        nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
 async def open_office(
     furniture: Furniture, transport: Transport, progress: Progress
 ) -> AsyncGenerator[None]:
@@ -237,17 +276,10 @@ async def open_office(
     dice = random.Random(1)  # noqa: S311  repeatable ids, no secrets
     clock = VirtualClock()
     line = LineMetrics(Metrics())
-    disk = CountingDisk(progress.ledger)
     async with AsyncExitStack() as stack:
-        stack.callback(disk.unregister)
-        folder = stack.enter_context(tempfile.TemporaryDirectory())
         stack.enter_context(writing(stream=lines))
-        store = await SqliteStore.open(
-            SqliteFile(Path(folder) / "office.db", vfs=disk.name),
-            on_commit=line.commit,
-            thread=SteppedThread,
-        )
-        stack.push_async_callback(store.aclose)
+        opened = open_database(progress, line.commit)
+        store = await stack.enter_async_context(opened)
         system = await stack.enter_async_context(open_system())
         services = Services(
             store=store,

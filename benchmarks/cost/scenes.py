@@ -24,6 +24,7 @@ from benchmarks.cost.office import (
     Chat,
     Furniture,
     Progress,
+    open_bare,
     open_office,
 )
 from benchmarks.cost.web import Client
@@ -60,6 +61,17 @@ async def direct(ledger: Ledger, exchanges: int = WARM_UP) -> None:
     chat = Chat(progress)
     async with open_office(Furniture({"anna": AgentConfig()}, ECHO), chat, progress):
         for number in range(exchanges):
+            await chat.write(f"message number {number:06}", "anna")
+        with ledger.counting(TO_MODEL):
+            await chat.write("message number 999999", "anna")
+
+
+async def bare(ledger: Ledger) -> None:
+    """Count the same answer with only what must be done for it."""
+    progress = Progress(ledger)
+    chat = Chat(progress)
+    async with open_bare(ECHO, chat, progress):
+        for number in range(WARM_UP):
             await chat.write(f"message number {number:06}", "anna")
         with ledger.counting(TO_MODEL):
             await chat.write("message number 999999", "anna")
@@ -200,6 +212,7 @@ SCENES: dict[str, Scene] = {
     scene.__name__.replace("_", " "): scene
     for scene in (
         direct,
+        bare,
         http,
         tool,
         group,

@@ -14,6 +14,9 @@ import msgspec
 from benchmarks.figure import Figure, Plan, Round
 
 MODULES = {
+    "apsw": "benchmarks.peers.peer_apsw",
+    "apsw and trio": "benchmarks.peers.peer_apsw_trio",
+    "bare loop": "benchmarks.peers.peer_bare",
     "pykka-threads": "benchmarks.peers.peer_pykka",
     "trio-channel": "benchmarks.peers.peer_trio",
     "autogen-core": "benchmarks.peers.peer_autogen",

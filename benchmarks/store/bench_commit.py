@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from time import process_time
 
 import trio
 
 from benchmarks.figure import Benchmark, Figure, Plan
-from benchmarks.stopwatch import now, now_ns, rate, spans
+from benchmarks.stopwatch import now, now_ns, rate, spans, spent
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore
 from runtime.store.rows import PARTS, Accept, Commit
@@ -40,14 +41,16 @@ async def commit(path: Path, writers: int, plan: Plan) -> list[Figure]:
     store = await SqliteStore.open(SqliteFile(path))
     try:
         await write(store, body, "warm", max(1, share // 10), [])
-        begin = now()
+        begin, used = now(), process_time()
         async with trio.open_nursery() as nursery:
             for writer in range(writers):
                 nursery.start_soon(write, store, body, str(writer), share, taken)
         acknowledged = rate(len(taken), begin, "commits", f"rate, {writers}")
+        used = process_time() - used
     finally:
         await store.aclose()
-    return [acknowledged, *spans(taken, f", {writers}")]
+    processor = spent(used, len(taken), "commit", f", {writers}")
+    return [acknowledged, processor, *spans(taken, f", {writers}")]
 
 
 async def write(

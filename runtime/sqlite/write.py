@@ -136,9 +136,8 @@ def change_deliveries(db: apsw.Connection, commit: Commit, at: float) -> None:
 
 def accept(db: apsw.Connection, row: Accept, epoch: int) -> int:
     """Add a message to the inbox and give its number."""
-    key = (row.id, row.connector, row.platform_id)
-    given = (row.part, epoch, row.stream, row.body, row.at, row.priority)
-    db.execute(ACCEPT, key + given)
+    key = (row.id, row.connector, row.platform_id, row.part, epoch, row.stream)
+    db.execute(ACCEPT, (*key, row.body, row.at, row.priority))
     if not db.changes():
         raise DuplicateError(
             f"message {row.id!r} ({row.connector}/{row.platform_id}) was accepted"

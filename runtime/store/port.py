@@ -22,12 +22,19 @@ from runtime.store.facts import (
 from runtime.store.rows import (
     MAX_ROWS,
     PARTS,
+    Accept,
+    Amend,
     Answered,
+    Append,
     Commit,
     Committed,
     Counts,
+    Enqueue,
+    Entry,
     MessageKey,
     Pruned,
+    Record,
+    Snapshot,
     StoredDelivery,
     StoredEntry,
     StoredEvent,
@@ -302,17 +309,11 @@ def refuse_numbers(commit: Commit) -> None:
     Raises:
         MisuseError: one is out of its range.
     """
-    parts = [row.part for row in commit.accepts]
-    parts += [row.part for row in commit.appends]
-    parts += [row.part for row in commit.snapshots]
-    parts += [row.part for row in commit.deliveries]
-    parts += [row.part for row in commit.records]
-    parts += [row.part for row in commit.entries]
+    placed: tuple[Accept | Append | Enqueue | Entry | Record | Snapshot, ...]
+    placed = (*commit.accepts, *commit.appends, *commit.deliveries)
+    placed += (*commit.entries, *commit.records, *commit.snapshots)
+    parts = [row.part for row in placed]
     parts += [row.part for row in commit.facts if isinstance(row, SaveFact)]
-    attempts = [row.attempt for row in commit.claims]
-    attempts += [row.attempts for row in commit.defers]
-    attempts += [row.attempt for row in commit.send_attempts]
-    attempts += [row.attempts for row in commit.receipts]
     for part in parts:
         if not 0 <= part < PARTS:
             raise MisuseError(f"part {part} is not in 0 to {PARTS - 1}; see `Commit`")
@@ -321,9 +322,12 @@ def refuse_numbers(commit: Commit) -> None:
             raise MisuseError(
                 f"priority {accept.priority} is not in 1 to {LEAST_URGENT}"
             )
-    for made in attempts:
-        if made < 0:
-            raise MisuseError(f"{made} attempts cannot have been made")
+    made = [row.attempt for row in commit.claims]
+    made += [row.attempts for row in commit.defers]
+    made += [row.attempt for row in commit.send_attempts]
+    made += [row.attempts for row in commit.receipts]
+    if made and min(made) < 0:
+        raise MisuseError(f"{min(made)} attempts cannot have been made")
 
 
 def refuse_limit(limit: int) -> None:
@@ -378,12 +382,10 @@ def texts(commit: Commit) -> list[str]:
 
 def body_bytes(commit: Commit) -> int:
     """How many bytes the bodies of a commit have together."""
-    bodies = [row.body for row in commit.accepts]
-    bodies += [row.body for row in commit.amends]
+    kept: tuple[Accept | Amend | Enqueue | Entry | Record | Snapshot, ...]
+    kept = (*commit.accepts, *commit.amends, *commit.deliveries)
+    kept += (*commit.entries, *commit.records, *commit.snapshots)
+    bodies = [row.body or b"" for row in kept]
     bodies += [event.body for row in commit.appends for event in row.events]
-    bodies += [row.body for row in commit.snapshots]
-    bodies += [row.body for row in commit.deliveries]
-    bodies += [row.body for row in commit.records]
-    bodies += [row.body or b"" for row in commit.entries]
     of_facts = fact_bytes(commit.facts) if commit.facts else 0
     return sum(map(len, bodies)) + of_facts
