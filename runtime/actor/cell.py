@@ -216,7 +216,9 @@ class Cell(Intake):
             if ended is None:
                 self.kernel.watchdog[self.actor_class.__name__, "came_back"] += 1
                 return
-            if not self._settle(actor, item, *ended):
+            may_go_on = self._settle(actor, item, *ended)
+            del ended  # since Python 3.13 its error's traceback holds this frame
+            if not may_go_on:
                 return
             goes_on = dispatcher.spend(1 + STEP)
             left = last - self.handled - self.failed if goes_on else 0
