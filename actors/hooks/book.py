@@ -53,19 +53,35 @@ class HookSubject(msgspec.Struct, frozen=True, kw_only=True):
     """The message's id; the same if it is asked about again after a crash."""
 
     correlation_id: str
+    """The same for all that a message causes; the log has it."""
+
     connector: str
+    """Name in the settings of where it was written."""
+
     chat: str
+    """The chat's id on that platform."""
+
     thread: str = ""
+    """The thread in that chat; empty: none."""
+
     sender_id: str = ""
+    """The writer's id on that platform."""
+
     sender_name: str = ""
+    """What the platform calls the writer; anybody can choose a name."""
+
     caller: str = ""
-    """See `Inbound.caller`."""
+    """Over HTTP: the name of the API key, or a digest of the address."""
 
     is_direct: bool = True
+    """Whether it is a chat of two, not a group."""
+
     agent: str = ""
     """The agent that answers, or that an incoming message names; empty: none."""
 
     files: tuple[HookFile, ...] = ()
+    """Files that came with it: kind, name and media type of each."""
+
     part: PartKind = ""
     """Which part of the message or answer the text is."""
 
@@ -77,12 +93,25 @@ class FinishedTurn(msgspec.Struct, frozen=True, kw_only=True):
     """`replied`, `dropped`, `cancelled` or `dead`."""
 
     reason: str
+    """Why it ended so; `ok` if all went well."""
+
     seconds: float
+    """How long the turn took."""
+
     rounds: int
+    """Calls of the model that ended with an answer or with calls of tools."""
+
     input_tokens: int
+    """Tokens that the model read."""
+
     output_tokens: int
+    """Tokens that it wrote."""
+
     cost: float
+    """Dollars, by the price list; 0 if it has no price."""
+
     model: str
+    """The provider's name of the model."""
 
 
 class AskHooks(msgspec.Struct, frozen=True, kw_only=True):

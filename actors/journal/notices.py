@@ -53,6 +53,80 @@ EventType = Literal[
     "settings.applied",
     "settings.refused",
 ]
+
+
+class EventShape(msgspec.Struct, frozen=True):
+    """When an event happens, and what its `data` may hold."""
+
+    when: str
+    fields: tuple[str, ...]
+    texts: tuple[str, ...] = ()
+    """Fields that only a webhook with `texts = true` has."""
+
+
+_OF_MESSAGE = (
+    "message",
+    "correlation_id",
+    "connector",
+    "chat",
+    "thread",
+    "sender",
+    "occasion",
+)
+_OF_TURN = (
+    "agent",
+    *_OF_MESSAGE,
+    "outcome",
+    "reason",
+    "trouble",
+    "also",
+    "model",
+    "seconds",
+    "input_tokens",
+    "output_tokens",
+    "cost_dollars",
+)
+_OF_APPOINTMENT = ("appointment", "shown_id", "kind", "agent", "connector", "chat")
+_OF_AGENT = ("agent", "by", "asked_by", "message")
+_SAID = ("asked", "said")
+
+EVENTS: dict[EventType, EventShape] = {
+    "turn.finished": EventShape(
+        "An agent has answered, or chose to say nothing.", _OF_TURN, _SAID
+    ),
+    "turn.cancelled": EventShape(
+        "Somebody stopped an answer, or a message that waited.", _OF_TURN, _SAID
+    ),
+    "turn.failed": EventShape(
+        "There is no answer, and people were told why.", _OF_TURN, _SAID
+    ),
+    "message.dropped": EventShape(
+        "No agent answers a message, and its writer was told so.", _OF_TURN, _SAID
+    ),
+    "appointment.fired": EventShape(
+        "A reminder, task, cron or heartbeat was due.",
+        (*_OF_APPOINTMENT, "due"),
+        ("text",),
+    ),
+    "appointment.paused": EventShape(
+        "An appointment failed so often that it is tried no more.",
+        (*_OF_APPOINTMENT, "failures"),
+        ("text",),
+    ),
+    "agent.created": EventShape(
+        "An agent made another one.", _OF_AGENT, ("description",)
+    ),
+    "agent.updated": EventShape(
+        "An agent changed one that an agent had made.", _OF_AGENT, ("description",)
+    ),
+    "settings.applied": EventShape(
+        "Changed settings are in use.", ("applied", "waiting_for_a_restart")
+    ),
+    "settings.refused": EventShape(
+        "Changed settings are wrong; those before them stay in use.", ("why",)
+    ),
+}
+
 Value = str | int | float | bool | tuple[str, ...]
 
 

@@ -19,7 +19,7 @@ import httpx
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 300.0
-EXTRAS = "discord,documents,mcp,slack,web,websocket"
+EXTRAS = "discord,documents,mcp,otel,postgresql,slack,web,websocket"
 SHIPPED = """
 import connectors, importlib.metadata as m, pathlib
 home = pathlib.Path(connectors.__file__).parent

@@ -1,4 +1,4 @@
-"""Writes the pages of docs/reference from the code: settings, commands, metrics.
+"""Writes the pages of docs/reference: settings, commands, metrics, HTTP, events.
 
 `python -m tests.support.reference` writes them; a test fails while one is not true.
 """
@@ -6,13 +6,19 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import pkgutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, get_args
 
 import click
 from msgspec import inspect as shapes
 
+from actors.hooks.book import FinishedTurn, HookSubject
+from actors.hooks.chain import Event
+from actors.journal.notices import EVENTS
 from connectors.cli import callboard
 from connectors.settings.load import settings_type
 from connectors.settings.schema import (
@@ -52,6 +58,8 @@ def pages() -> dict[str, str]:
         "settings.md": page("All settings", settings()),
         "commands.md": page("All commands", commands()),
         "metrics.md": page("All metrics", metrics()),
+        "http.md": page("HTTP", http()),
+        "events.md": page("Events", events()),
     }
 
 
@@ -192,6 +200,144 @@ def of_call(call: ast.Call) -> Iterator[tuple[str, str, str, str]]:
         items = labels.elts if isinstance(labels, ast.Tuple) else []
         told = [str(x.value) for x in items if isinstance(x, ast.Constant)]
         yield str(name.value), how.attr, str(text.value), ", ".join(told)
+
+
+OPENAI = {
+    "POST /v1/chat/completions": "Ask an agent, as OpenAI's API does.",
+    "GET /v1/models": "List the agents as models.",
+    "GET /v1/models/{name}": "Show one agent as a model.",
+}
+OPERATORS = {
+    "GET /healthz": "Whether the process answers; needs no key.",
+    "GET /readyz": "Whether messages are taken, and if not, why (503); needs no key.",
+    "GET /metrics": "All [metrics](metrics.md), for Prometheus.",
+    "GET /actors": "The tree of actors; `?top=NAME`, and `?past=NAME` for more.",
+}
+OTHERS = {
+    "POST /webhooks/{name}": "Begin a task, signed; only where `[webhooks.in]` is.",
+    "GET, POST /platforms/{connector}": "What a chat platform tells, if it does by"
+    " HTTP.",
+    "GET, POST /platforms/{connector}/{account}": "The same, of one account.",
+}
+"""Ways whose handlers have no text of their own. A test compares them with those that
+the servers have."""
+
+
+SOCKET_EVENTS = {
+    "connection_established": "A client has connected.",
+    "authenticated": "Likewise; its key is known, if one is needed.",
+    "channel_joined": "It joined a channel as it asked to.",
+    "room_joined": "The same, under the older name.",
+    "messageAck": "Its message is stored.",
+    "messageError": "What it sent was not understood, or not taken.",
+    "messageBroadcast": "Somebody said something in a channel that it joined.",
+    "messageStreamChunk": "An answer grows.",
+    "messageStreamError": "An answer that had begun will not be finished.",
+    "messageComplete": "An agent has ended: with an answer, or without.",
+    "messageDeleted": "A message was deleted.",
+    "channelDeleted": "A channel was deleted.",
+    "channelUpdated": "A channel was changed.",
+    "channelCleared": "All messages of a channel were deleted.",
+    "controlMessage": "Whether people may write now.",
+    "log_stream": "A line of the log, to those who subscribed.",
+    "log_subscription_confirmed": "It gets lines of the log, or no more.",
+    "log_filters_updated": "It gets other lines of the log.",
+}
+"""What a client is told over Socket.IO; a test compares it with the code."""
+
+
+class Recorder:
+    """Stands for what makes the routes of the ElizaOS API, and keeps them."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[str, str, str, str]] = []
+
+    def route(
+        self,
+        method: str,
+        path: str,
+        scope: str | None,
+        handle: Any,
+        **_: object,
+    ) -> None:
+        """Keep one: path, method, right, what it does."""
+        words = (handle.__doc__ or "").partition("\n\n")[0]
+        self.found.append((path, method, scope or "", words))
+
+
+def eliza() -> list[tuple[str, str, str, str]]:
+    """Give the ways of the ElizaOS API: path, method, right, what it does."""
+    recorder = Recorder()
+    package = importlib.import_module("connectors.web.eliza.routes")
+    for found in pkgutil.iter_modules(package.__path__):
+        module = importlib.import_module(f"{package.__name__}.{found.name}")
+        for each in vars(module).values():
+            is_own = getattr(each, "__module__", "") == module.__name__
+            if isinstance(each, type) and is_own and hasattr(each, "routes"):
+                made: Any = each.__new__(each)  # its services are not needed
+                made.routes(recorder)
+    return sorted(set(recorder.found))
+
+
+def http() -> Iterator[str]:
+    """Give every way that programs use; those of the page are for browsers."""
+    for heading, words, ways in (
+        (
+            '`kind = "http"`: OpenAI\'s API',
+            "[How to use it](../connect/openai-api.md), and its errors.",
+            {**OPENAI, **OPERATORS, **OTHERS},
+        ),
+        (
+            "The admin address",
+            "Of each `callboard serve`; [more](../operate/monitoring.md).",
+            OPERATORS,
+        ),
+    ):
+        yield from (
+            f"## {heading}",
+            "",
+            words,
+            "",
+            "| way | what it does |",
+            "|---|---|",
+        )
+        yield from (f"| `{way}` | {told} |" for way, told in ways.items())
+        yield ""
+    yield from ('## `kind = "web"`: the ElizaOS API', "")
+    yield "[How to use it](../connect/elizaos-api.md), with the Socket.IO events. The"
+    yield "right is what the key's `scopes` must have; without one no key is needed."
+    yield from ("", "| way | right | what it does |", "|---|---|---|")
+    for path, method, scope, words in eliza():
+        yield f"| `{method} {path}` | {scope} | {cell(words)} |"
+    yield from ("", "## Elsewhere", "")
+    yield "A [plain WebSocket](../connect/websocket.md#frames) has frames. The ways of the"
+    yield "[page](../connect/web-page.md) are for browsers and change with releases."
+
+
+def events() -> Iterator[str]:
+    """Give every event that another program or a hook is told of."""
+    yield from ("## Webhooks", "")
+    yield "Sent to the addresses in `[webhooks.out]`:"
+    yield "[how](../connect/webhooks.md#outgoing). The body has `type`, `timestamp` and"
+    yield "`data`; fields that do not apply are left out. Texts are sent only with"
+    yield "`texts = true`."
+    yield from ("", "| type | when | `data` | texts |", "|---|---|---|---|")
+    for name, shape in EVENTS.items():
+        fields, texts = ", ".join(shape.fields), ", ".join(shape.texts)
+        yield f"| `{name}` | {shape.when} | {fields} | {texts} |"
+    yield from ("", "## Hooks", "")
+    named = ", ".join(f"`{name}`" for name in get_args(Event))
+    yield f"Your own code is asked, or told, of {named};"
+    yield "[how](../agents/hooks.md#events)."
+    for title, struct in (("`about`", HookSubject), ("`ended`", FinishedTurn)):
+        yield from ("", f"{title} has:", "", "| field | what it is |", "|---|---|")
+        texts = field_texts(struct)
+        for field in shapes.type_info(struct).fields:  # type: ignore[union-attr]
+            yield f"| `{field.encode_name}` | {cell(texts.get(field.name, ''))} |"
+    yield from ("", "## Socket.IO", "")
+    yield "What clients of the [ElizaOS API](../connect/elizaos-api.md) are told."
+    yield from ("", "| event | when |", "|---|---|")
+    yield from (f"| `{name}` | {when} |" for name, when in SOCKET_EVENTS.items())
 
 
 if __name__ == "__main__":

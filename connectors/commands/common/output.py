@@ -84,11 +84,11 @@ def rows_options(command: Callable[..., object]) -> Callable[..., object]:
 class _Collector:
     """Takes what a command says; never what another one says after it."""
 
-    def __init__(self, said: list[Said]) -> None:
+    def __init__(self, said: list[OutputPart]) -> None:
         self.said = said
 
 
-class Said(msgspec.Struct, frozen=True, omit_defaults=True):
+class OutputPart(msgspec.Struct, frozen=True, omit_defaults=True):
     """One thing that a command said, for programs."""
 
     text: str
@@ -139,7 +139,7 @@ def _collecting(callback: Callable[..., object]) -> Callable[..., object]:
     def collected(*given: object, **named: object) -> object:
         if not _kept(COLLECTED):
             return callback(*given, **named)
-        said: list[Said] = []
+        said: list[OutputPart] = []
         click.get_current_context().meta[COLLECTED] = _Collector(said)
         result = callback(*given, **named)
         say_json({"ok": not result, "said": said})
@@ -154,7 +154,7 @@ def is_for_program() -> bool:
     return _kept(COLLECTED) or bool(context and context.params.get("as_json"))
 
 
-def _collect(said: Said) -> bool:
+def _collect(said: OutputPart) -> bool:
     """Keep what is said for the end; False: it is to be written now."""
     context = click.get_current_context(silent=True)
     into = None if context is None else context.meta.get(COLLECTED)
@@ -171,7 +171,7 @@ def say(text: str = "", **facts: object) -> None:
         text: for people.
         facts: what of it a program may want; see `answer_programs`.
     """
-    if _collect(Said(text, facts=facts)):
+    if _collect(OutputPart(text, facts=facts)):
         return
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     click.echo(text.encode(encoding, "replace").decode(encoding))
@@ -179,7 +179,7 @@ def say(text: str = "", **facts: object) -> None:
 
 def complain(text: str, **facts: object) -> None:
     """Write one line to standard error, as `callboard` writes its errors."""
-    if not _collect(Said(make_safe(text), is_trouble=True, facts=facts)):
+    if not _collect(OutputPart(make_safe(text), is_trouble=True, facts=facts)):
         click.echo(f"callboard: {make_safe(text)}", err=True)
 
 

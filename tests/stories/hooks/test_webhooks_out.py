@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from actors.errors import ModelRefusedError
-from actors.journal.notices import DUE, Announcer, Subscription
+from actors.journal.notices import DUE, EVENTS, Announcer, Subscription
 from actors.rules.markers.actions import Schedule
 from actors.webhooks.messages import Receiver, WebhookMetrics
 from actors.webhooks.retry import PostResult, WebhookRetryPolicy
@@ -44,6 +44,8 @@ class Ear:
         self.ids.append(name)
         if self.status == 204:
             self.heard.append(json.loads(body))
+            shape = EVENTS[self.heard[-1]["type"]]
+            assert set(self.heard[-1]["data"]) <= {*shape.fields, *shape.texts}
         return PostResult(self.status)
 
     def of(self, cast: Cast, **subscription: Any) -> None:
