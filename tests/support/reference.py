@@ -10,6 +10,7 @@ import importlib
 import pkgutil
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -52,6 +53,7 @@ TABLES = {
 """What tables are for whose code does not say it in such words."""
 
 
+@cache
 def pages() -> dict[str, str]:
     """Give the text of each page by the name of its file."""
     return {
@@ -310,8 +312,8 @@ def http() -> Iterator[str]:
     for path, method, scope, words in eliza():
         yield f"| `{method} {path}` | {scope} | {cell(words)} |"
     yield from ("", "## Elsewhere", "")
-    yield "A [plain WebSocket](../connect/websocket.md#frames) has frames. The ways of the"
-    yield "[page](../connect/web-page.md) are for browsers and change with releases."
+    yield "A [plain WebSocket](../connect/websocket.md#frames) has frames. The ways of"
+    yield "the [page](../connect/web-page.md) are for browsers and change with releases."
 
 
 def events() -> Iterator[str]:
