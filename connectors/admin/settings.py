@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeGuard
 
 import msgspec
 
@@ -92,6 +92,72 @@ class Setting(NamedTuple):
 
     origin: str
     """File and line where it was written, or that it is the default."""
+
+
+class ProposedSetting(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of one setting, checked and not yet written."""
+
+    name: str
+    words: str
+    """What the setting does, in English; empty: its name says all."""
+
+    type: str
+    """What may be written: `number above 0`."""
+
+    text: str
+    """What it is to be, as it was given."""
+
+    options: tuple[str, ...] = ()
+    """What it may be, as TOML has it, if that is a short list."""
+
+    file: str = ""
+    """Where it would be written."""
+
+    lines: tuple[str, ...] = ()
+    """What would change in the file; see `EditedSettings.difference`."""
+
+    effects: tuple[str, ...] = ()
+    """What would change in force, with all that inherits it: `- name = value`."""
+
+    problem: str = ""
+    """Why it cannot be written; empty: it can."""
+
+    mark: str = ""
+    """Tells the text of the file from any other, so that nothing is written over what
+    somebody else has changed meanwhile."""
+
+
+class SettingsEditor(Protocol):
+    """Changes settings of a running company by hand; its calls block."""
+
+    def refusal(self, way: Way) -> str:
+        """Say why a setting is not changed here; empty: it may be."""
+        ...
+
+    def propose(self, name: str, text: str | None) -> ProposedSetting:
+        """Check a change.
+
+        Args:
+            name: the setting's dotted name.
+            text: what it is to be, as TOML has it; None: as it is.
+
+        Raises:
+            MisuseError: there is no such setting, or it is not changed here.
+        """
+        ...
+
+    def write(self, name: str, text: str, mark: str) -> ProposedSetting:
+        """Check a change once more, and write it.
+
+        Args:
+            name: the setting's dotted name.
+            text: what it is to be.
+            mark: of the proposal that somebody agreed to.
+
+        Raises:
+            MisuseError: it is not changed here, or is wrong; nothing was written.
+        """
+        ...
 
 
 def setting_rows(app: AppConfig, origins: Origins) -> list[Setting]:

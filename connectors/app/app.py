@@ -40,7 +40,7 @@ from connectors.app.agents_md import steward_spec
 from connectors.app.assembly import furnished, persona_folders, settled
 from connectors.app.asyncio_actor import edges_specs
 from connectors.app.hooks import Hooking
-from connectors.app.inspection import Gauges, inside_type, write_tree
+from connectors.app.inspection import Gauges, editor_of, inside_type, write_tree
 from connectors.app.kit import Kit, Workbench
 from connectors.app.models import Stock, open_stock
 from connectors.app.reload.apply import sources_spec
@@ -166,6 +166,9 @@ class App:
 
     origins: Origins = field(default_factory=dict[Way, object])
     """Where its settings were written; nothing as long as nobody says."""
+
+    files: tuple[Path, ...] = ()
+    """The settings file, and what it includes; nothing as long as nobody says."""
 
     is_draining: bool = False
     is_damaged: bool = False
@@ -394,6 +397,7 @@ def _company(
             lambda: app.config,
             app.readiness,
             lambda: app.origins,
+            lambda: editor_of(app.files, lambda: app.config, lambda: app.origins),
         ),
     )
     app.parts = parts

@@ -23,7 +23,9 @@ from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
+    from connectors.admin.settings import Origins, SettingsEditor
     from connectors.admin.tree import Forest
+    from connectors.config.app import AppConfig
     from connectors.web.page.views.base import ViewSources
     from runtime.actor.statistics import ActorStatistics
     from runtime.clock import Clock
@@ -37,6 +39,7 @@ LOG = EventLog("metrics")
 TREE = "connectors.admin.tree"
 NAMES = "connectors.admin.tree"
 VIEWS = "connectors.web.page.views.base"
+BY_HAND = "connectors.app.reload.by_hand"
 
 
 FindName = Callable[[Iterable[str], str], str]
@@ -216,3 +219,26 @@ class Gauges:
 def inside_type() -> type[ViewSources]:
     """Give the type of what the page's views look at."""
     return cast("type[ViewSources]", importlib.import_module(VIEWS).ViewSources)
+
+
+class MakeEditor(Protocol):
+    """What `connectors.app.reload.by_hand` has."""
+
+    def __call__(
+        self,
+        files: tuple[Path, ...],
+        running: Callable[[], AppConfig],
+        origins: Callable[[], Origins],
+    ) -> SettingsEditor:
+        """Make what changes settings by hand."""
+        ...
+
+
+def editor_of(
+    files: tuple[Path, ...],
+    running: Callable[[], AppConfig],
+    origins: Callable[[], Origins],
+) -> SettingsEditor:
+    """Make what changes settings by hand, for the page."""
+    make = cast("MakeEditor", importlib.import_module(BY_HAND).SettingsByHand)
+    return make(files, running, origins)

@@ -121,6 +121,7 @@ def load_app(
     *,
     needs_secrets: bool = True,
     given: Iterable[str] = (),
+    instead: Mapping[Path, str] | None = None,
 ) -> Settings[AppConfig]:
     """Read and check a whole settings file.
 
@@ -129,6 +130,7 @@ def load_app(
         environment: where secrets are looked up, usually `os.environ`.
         needs_secrets: see `LoadOptions`; False for who only looks.
         given: settings of the command line, `log.level=debug` each.
+        instead: see `LoadOptions`.
 
     Raises:
         runtime.errors.SettingsError: something is wrong; its `problems` tell each.
@@ -148,6 +150,7 @@ def load_app(
             start=start,
             overrides=overrides(environment, given),
             needs_secrets=needs_secrets,
+            instead=instead or {},
         ),
     )
     if not (settings.value.skills.folders and settings.value.skills.servers):

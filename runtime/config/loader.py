@@ -11,7 +11,7 @@ holds the tree against the Struct, `config_words` finds the words.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -76,6 +76,10 @@ class LoadOptions:
     """Whether a secret whose source is not there is a mistake. If not, an `UnsetSecret`
     stands for it; one that is there must be right in any case."""
 
+    instead: Mapping[Path, str] = field(default_factory=dict[Path, str])
+    """By resolved path, what is read instead of a file's own text: a change that is
+    checked before it is written."""
+
 
 USUAL = LoadOptions()
 
@@ -126,7 +130,7 @@ def load(
     Raises:
         SettingsError: something is wrong; its `problems` tell each.
     """
-    reader = FileReader()
+    reader = FileReader(options.instead)
     top = reader.read(path)
     refuse(reader.errors)
     for each in options.overrides:

@@ -267,9 +267,14 @@ def inherit(top: Node, source: str, heirs: str) -> Node:
 
 
 class FileReader:
-    """Reads a settings file with all its includes, and collects the errors."""
+    """Reads a settings file with all its includes, and collects the errors.
 
-    def __init__(self) -> None:
+    Args:
+        instead: by resolved path, what is read instead of a file's own text.
+    """
+
+    def __init__(self, instead: Mapping[Path, str] | None = None) -> None:
+        self._instead = instead or {}
         self.errors: list[SettingsError] = []
         self.files: list[Path] = []
 
@@ -285,7 +290,8 @@ class FileReader:
         """
         self.files.append(path)
         try:
-            top = parse(read_text(path), str(path))
+            text = self._instead.get(path.resolve()) if self._instead else None
+            top = parse(read_text(path) if text is None else text, str(path))
         except SettingsError as error:
             self.errors.append(error)
             return Node({}, Origin(str(path)), Origin(str(path)))

@@ -142,7 +142,7 @@ class Reloading:
         self.config = config
         """What the company goes by."""
 
-        app.origins = source.settings.origins
+        app.origins, app.files = source.settings.origins, source.settings.files
         self._source = source
         self._ways = ways or Ways()
         self._taking_over = TakingOver(app, self._ways.serves, source.writing)
@@ -245,7 +245,7 @@ class Reloading:
         if plan.applied or steps or self._taking_over.owed:
             await self._taking_over.carry_out(plan.target, steps, self._private)
         self.config, self._beside = plan.target, seen
-        self._app.origins = settings.origins
+        self._app.origins, self._app.files = settings.origins, settings.files
         return self._told_of(plan, changed, () if plan.applied else taken_back)
 
     def _told_of(

@@ -174,6 +174,36 @@ for (const place of document.querySelectorAll("[data-live]")) {
 }
 
 {
+  // What a change of a setting comes to is shown while it is typed.
+  const form = document.querySelector("[data-propose]");
+  let waits = 0;
+  let asked = 0;
+  const propose = async () => {
+    const own = ++asked;
+    const query = new URLSearchParams(new FormData(form));
+    try {
+      const response = await fetch(`/settings?${query}`);
+      const html = await response.text();
+      const fresh = new DOMParser().parseFromString(html, "text/html").getElementById("difference");
+      if (own !== asked) return;
+      if (!response.ok || fresh === null) { form.submit(); return; }
+      callboard.trouble("");
+      callboard.match(document.getElementById("difference"), fresh);
+      history.replaceState(null, "", `/settings?${query}`);
+    } catch {
+      callboard.trouble(callboard.text("lost"));
+    }
+  };
+  form?.addEventListener("input", () => { clearTimeout(waits); waits = setTimeout(propose, 300); });
+  form?.addEventListener("submit", (event) => { event.preventDefault(); clearTimeout(waits); propose(); });
+  // Who chooses another model sees at once what that changes.
+  for (const each of document.querySelectorAll("[data-pick]")) {
+    each.addEventListener("change", () => each.requestSubmit());
+    each.querySelector("button")?.classList.add("unseen");
+  }
+}
+
+{
   // What the page is to look like is applied as soon as it is chosen.
   const form = document.getElementById("look-form");
   form?.addEventListener("change", () => form.requestSubmit());

@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from actors.people.pairing_rules import PairingRequest
     from actors.services import Services
     from connectors.admin.applied_settings import Applied
+    from connectors.admin.settings import SettingsEditor
     from connectors.config.app import AppConfig
     from runtime.actor.statistics import ActorStatistics
     from runtime.store.database import Database, Inspection, RepairResult
@@ -121,6 +122,9 @@ class ViewSources:
 
     origins: Callable[[], Origins] = dict[Way, object]
     """Says where each setting was written."""
+
+    editor: Callable[[], SettingsEditor] | None = None
+    """Gives what changes settings by hand; None: they cannot be changed."""
 
     trends: Trends = field(default_factory=Trends)
     """What the last day looked like; one for each page."""

@@ -1,17 +1,38 @@
-"""The settings in force, secrets masked, with where each was written."""
+"""The settings in force, secrets masked, with where each was written; and their change.
+
+A change is proposed by the address (`change` and `value`), which shows what it would
+come to and writes nothing, and is written by a form with the mark of that proposal.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import trio
+
+from actors.journal.records import Deed, as_commit
 from connectors.admin.settings import Setting, header, setting_rows
-from connectors.web.page.views.base import View, applied_of, read_view
-from runtime.config.messages import dotted
+from connectors.web.page.views.base import Refusal, View, applied_of, read_view
+from runtime.config.messages import dotted, toml
+from runtime.errors import MisuseError, StoreError
+from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from connectors.admin.settings import ProposedSetting
+    from connectors.admin.settings import Way as SettingWay
     from connectors.web.page.views.base import Look, ViewRequest, ViewValues
 
+LOG = EventLog("page")
+
 DEFAULT_ONLY = "default"
+
+MOST_AGENTS = 50
+"""Agents whose models are listed above all settings."""
+
+LONGEST = 20_000
+"""Characters of a value that is changed here."""
 
 
 async def load(asked: ViewRequest) -> ViewValues:
@@ -32,8 +53,20 @@ def read(look: Look) -> ViewValues:
         and find.casefold() in f"{dotted(x.way)} {x.text}".casefold()
     ]
     applied = applied_of(look)
+    why_not = refusals(look)
+    change, proposed, refused = look.query.get("change", ""), None, ""
+    if change:
+        try:
+            proposed = proposal(look, change)
+        except MisuseError as error:
+            refused = str(error)
     return {
-        "tables": tables(wanted),
+        "change": change,
+        "proposed": proposed,
+        "refused": refused,
+        "tables": [] if change else tables(wanted, why_not),
+        "agents": [] if change or is_all else agents_of(look, why_not),
+        "models": [toml(each) for each in look.config.models],
         "all": with_defaults,
         "find": find,
         "hidden": 0 if find else len(rows) - len(wanted),
@@ -43,7 +76,46 @@ def read(look: Look) -> ViewValues:
     }
 
 
-def tables(rows: list[Setting]) -> list[dict[str, object]]:
+def refusals(look: Look) -> Callable[[SettingWay], bool]:
+    """Give what says whether a setting may be changed here."""
+    if look.inside.editor is None:
+        return lambda _: False
+    editor = look.inside.editor()
+    return lambda way: not editor.refusal(way)
+
+
+def proposal(look: Look, name: str) -> ProposedSetting:
+    """Check the change that the address proposes.
+
+    Raises:
+        MisuseError: there is no such setting, or it is not changed here.
+    """
+    if look.inside.editor is None:
+        raise MisuseError("settings cannot be changed here")
+    value = look.query.get("value")
+    if value is not None and len(value) > LONGEST:
+        raise MisuseError(f"the value has more than {LONGEST:,} characters")
+    return look.inside.editor().propose(name, value)
+
+
+def agents_of(
+    look: Look, may_change: Callable[[SettingWay], bool]
+) -> list[dict[str, object]]:
+    """Say which model each agent asks."""
+    return [
+        {
+            "name": name,
+            "model": toml(agent.model),
+            "setting": dotted(("agents", name, "model")),
+            "may_change": may_change(("agents", name, "model")),
+        }
+        for name, agent in list(look.config.agents.items())[:MOST_AGENTS]
+    ]
+
+
+def tables(
+    rows: list[Setting], may_change: Callable[[SettingWay], bool]
+) -> list[dict[str, object]]:
     """Group settings by their tables in a file."""
     found: dict[tuple[str | int, ...], list[dict[str, object]]] = {}
     for each in rows:
@@ -53,6 +125,7 @@ def tables(rows: list[Setting]) -> list[dict[str, object]]:
             "name": dotted(each.way),
             "text": each.text,
             "origin": each.origin,
+            "may_change": may_change(each.way),
         }
         found.setdefault(each.way[:-1], []).append(row)
     return [
@@ -61,4 +134,27 @@ def tables(rows: list[Setting]) -> list[dict[str, object]]:
     ]
 
 
-VIEW = View("settings", "Settings", load, every=5.0)
+async def save(asked: ViewRequest) -> str:
+    """Write a change that was proposed."""
+    inside, form = asked.inside, asked.form
+    services, name = inside.services, form.get("name", "")
+    if inside.editor is None:
+        raise Refusal("settings cannot be changed here")
+    editor = inside.editor()
+    value, mark = form.get("value", ""), form.get("mark", "")
+    if len(value) > LONGEST:
+        raise Refusal(f"the value has more than {LONGEST:,} characters")
+    try:
+        await trio.to_thread.run_sync(editor.write, name, value, mark)
+    except MisuseError as error:
+        raise Refusal(services.redact(str(error))) from error
+    LOG.info("changed by hand", what="settings", target=name, by=asked.person)
+    deed = Deed("settings", "changed", name, asked.person)
+    try:
+        await services.store.commit(as_commit(deed, services))
+    except StoreError as error:
+        LOG.warning("changed by hand, not on record", target=name, why=str(error))
+    return f"{name} is written, and in force within some seconds"
+
+
+VIEW = View("settings", "Settings", load, every=5.0, actions={"save": save})

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from connectors.chat.terminal.transport import listen_at, socket_beside
 from connectors.cli import run
-from connectors.commands.common.editing import read_value
+from connectors.settings.editing import read_value
 from connectors.settings.load import load_app
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from connectors.settings.checks.access import access_of, approvers, owners
 from connectors.settings.load import load_app
 from connectors.web.page.platform import DRAWS, check_package
 from runtime.errors import SettingsError
+from tests.support.panel_bed import form_of, open_panels, told
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,3 +82,27 @@ def test_what_does_not_go_together_is_told(
 ) -> None:
     with pytest.raises(SettingsError, match=told):
         load(tmp_path, BASE + more)
+
+
+async def test_a_setting_is_changed_on_the_page(tmp_path: Path) -> None:
+    async with open_panels(tmp_path) as bed:
+        file = bed.app.files[0]
+        before = file.read_text(encoding="utf-8")
+        place = "/settings?change=agents.ben.prompt&value=You+add+%3Cb%3E."
+        shown = await bed.show(place)
+        assert "You add &lt;b&gt;." in shown
+        assert file.read_text(encoding="utf-8") == before
+        shown = await bed.press(place, "/settings/save")
+        assert told(shown) == (
+            "agents.ben.prompt is written, and in force within some seconds"
+        )
+        after = before.replace('"You are Ben."', '"You add <b>."')
+        assert file.read_text(encoding="utf-8") == after
+        assert "settings agents.ben.prompt" in await bed.show("/audit")
+        for name in ("connectors.page.port", "models.paid.api_key", "nothing"):
+            refused = await bed.show(f"/settings?change={name}&value=1")
+            assert 'action="/settings/save"' not in refused
+            form = {"csrf": form_of(shown, "/look")["csrf"], "name": name, "value": "1"}
+            await bed.client.post("/settings/save", data=form)
+            assert name in told(await bed.show("/settings"))
+        assert file.read_text(encoding="utf-8") == after
