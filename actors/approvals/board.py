@@ -89,6 +89,11 @@ class ApprovalBoard:
                 return approval_id
         return ""
 
+    def question_of(self, approval_id: str) -> str:
+        """Give the id of the delivery by which people are asked; empty: nobody is."""
+        known = self._open.get(approval_id)
+        return "" if known is None else known.question
+
     def has(self, approval: OpenApproval) -> bool:
         """Whether nobody has decided about a call."""
         known = self._open.get(approval.id)

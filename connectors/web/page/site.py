@@ -68,7 +68,7 @@ async def make_site(
     # Health and readiness only, for `callboard doctor` and monitors; no metrics.
     found += probe_routes(parts.operations, front.bridge)
     for view in views:
-        found += ViewRoutes(view, inside, streams).routes(routes)
+        found += ViewRoutes(view, inside, streams, chat.talk.name).routes(routes)
 
     def answer(request: Request, error: ApiError, _headers: dict[str, str]) -> Response:
         return refusal(PageVisit(request, front), error)

@@ -150,7 +150,7 @@ class PageChats:
         blobs: BlobFolder | None = None,
         asks: Callable[[str], str] = no_approval,
     ) -> None:
-        self._connector = connector
+        self.name = connector
         self._clock = clock
         self._ids = ids
         self._tell = tell
@@ -229,7 +229,7 @@ class PageChats:
             id=message.inbound,
             platform=PLATFORM,
             platform_id=message.id,
-            address=Address(self._connector, message.chat),
+            address=Address(self.name, message.chat),
             sender_id=message.author,
             sender_name=message.author,
             text=message.text,

@@ -150,6 +150,9 @@ class ViewRequest:
     form: Mapping[str, str] = field(default_factory=dict[str, str])
     """The posted form of an action; likewise."""
 
+    connector: str = ""
+    """Of the page that it comes from: with the person, the account that asks."""
+
 
 ViewValues = Mapping[str, object]
 """The values of a template, by name."""

@@ -10,11 +10,12 @@ import trio
 
 from actors import names
 from actors.journal import records
-from actors.journal.records import UsageRecord
+from actors.journal.records import Deed, UsageRecord, as_commit
 from actors.people.pairing_rows import GUEST, PAIRING
+from actors.protocol import ApprovalDecided
 from connectors.admin.display import read_record
 from connectors.admin.overview import WaitingCounts, read_waiting, sum_figures
-from connectors.admin.queue import count_unsent
+from connectors.admin.queue import count_unsent, shown_delivery
 from connectors.admin.trends import (
     DAY,
     GOOD_ENDS,
@@ -27,6 +28,7 @@ from connectors.admin.trends import (
 from connectors.admin.usage import budget_statuses
 from connectors.web.page.views.base import (
     Look,
+    Refusal,
     View,
     ViewRequest,
     actor_label,
@@ -37,7 +39,7 @@ from connectors.web.page.views.base import (
     read_view,
     works,
 )
-from runtime.errors import KernelError, StoreError
+from runtime.errors import KernelError, MisuseError, StoreError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -65,6 +67,9 @@ MOST_LISTED = 5
 MOST_SEEDED = 20_000
 """Records of the last day that are read once, for the lines."""
 
+MOST_CHARACTERS = 1_500
+"""Of a question that is shown whole."""
+
 SPANS = {"hour": (3_600.0, 60), "day": (DAY, 96)}
 """Seconds, and points of a line."""
 
@@ -83,41 +88,72 @@ class Todo(msgspec.Struct, frozen=True, kw_only=True):
     label: str = ""
     """What the link says."""
 
+    words: str = ""
+    """What is asked, as people read it in their chat."""
+
+    approval: str = ""
+    """The id of the approval that is decided here; empty: it is none."""
+
 
 async def load(asked: ViewRequest) -> ViewValues:
     """Show the overview."""
     inside = asked.inside
     reasons = await inside.readiness()
-    approvals = inside.services.board.open
+    board = inside.services.board
+    approvals = [(each, board.question_of(each.id)) for each in board.open]
     await watch(inside)
 
     def read(look: Look) -> ViewValues:
         todos = [
             Todo(tone="bad", text="{reason}", values={"reason": x}) for x in reasons
         ]
-        todos += [approval_todo(each) for each in approvals[:MOST_LISTED]]
+        todos += approval_todos(look, approvals)
         return read_all(look, todos)
 
     return await read_view(asked, read)
 
 
-def approval_todo(approval: OpenApproval) -> Todo:
-    """Say that an agent waits for leave, and where it is given."""
-    chat, agent = approval.address.chat, approval.agent
-    is_direct = chat.endswith(f"/{agent}")
-    is_room = chat.startswith("#")
-    room = f"/chat/room/{chat.removeprefix('#')}"
-    return Todo(
-        tone="warn",
-        text="{agent} asks whether it may use {tool}, in {place}",
-        values={
-            "agent": agent,
-            "tool": approval.tool,
-            "place": place_text(approval.address.connector, chat),
-        },
-        href=room if is_room else f"/chat/with/{agent}" if is_direct else "",
-        label="Decide",
-    )
+def approval_todos(
+    look: Look, approvals: Sequence[tuple[OpenApproval, str]]
+) -> list[Todo]:
+    """Say which agents wait for leave, and for what, in whatever chat it was asked.
+
+    Args:
+        look: the reading.
+        approvals: what waits, each with the id of the delivery that asks for it.
+    """
+    found: list[Todo] = []
+    with look.database.inspect() as rows:
+        for approval, question in approvals[:MOST_LISTED]:
+            place = approval.address
+            values: dict[str, object] = {
+                "agent": approval.agent,
+                "tool": approval.tool,
+                "place": place_text(place.connector, place.chat),
+            }
+            try:
+                words = shown_delivery(rows.delivery(question)).text
+            except MisuseError:
+                words = ""
+            found.append(
+                Todo(
+                    tone="warn",
+                    text="{agent} asks whether it may use {tool}, in {place}",
+                    values=values,
+                    words=words[:MOST_CHARACTERS],
+                    approval=approval.id,
+                )
+            )
+    more = len(approvals) - MOST_LISTED
+    if more > 0:
+        found.append(
+            Todo(
+                tone="warn",
+                text="Further tool calls that wait for an approval: {count}",
+                values={"count": more},
+            )
+        )
+    return found
 
 
 def read_all(look: Look, todos: list[Todo]) -> ViewValues:
@@ -472,4 +508,51 @@ def charts(look: Look, trends: Trends, span: str) -> list[dict[str, object]]:
     ]
 
 
-VIEW = View("overview", "Overview", load, every=2.0)
+# --- approvals ----------------------------------------
+
+
+async def approve(asked: ViewRequest) -> str:
+    """Let a tool call run."""
+    return await decide(asked, is_approved=True)
+
+
+async def deny(asked: ViewRequest) -> str:
+    """Do not let a tool call run."""
+    return await decide(asked, is_approved=False)
+
+
+async def decide(asked: ViewRequest, *, is_approved: bool) -> str:
+    """Decide about a tool call, as `/approve` and `/deny` in its chat do."""
+    services, wanted = asked.inside.services, asked.form.get("id", "")
+    approval = next((x for x in services.board.open if x.id == wanted), None)
+    by = f"{asked.connector}/{asked.person}"
+    if approval is None:
+        raise Refusal("somebody has decided about it already, or nobody waits any more")
+    if not services.terms.admits(approval, by):
+        raise Refusal("you may not decide about it; the settings name who may")
+    waiting = services.board.take(approval)
+    if waiting is None:
+        raise Refusal("somebody has decided about it already, or nobody waits any more")
+    try:
+        waiting.tell(ApprovalDecided(approval, is_approved, by))
+    except KernelError as error:
+        raise Refusal(services.redact(str(error))) from error
+    verb, status = ("approve", "approved") if is_approved else ("deny", "denied")
+    target = f"{approval.agent} {approval.tool} {approval.id}"
+    try:
+        deed = Deed(verb, status, target, asked.person)
+        await services.store.commit(as_commit(deed, services))
+    except StoreError as error:
+        LOG.warning("changed by hand, not on record", target=target, why=str(error))
+    if is_approved:
+        return f"{approval.agent} may use {approval.tool}, this once"
+    return f"{approval.agent} may not use {approval.tool}"
+
+
+VIEW = View(
+    "overview",
+    "Overview",
+    load,
+    every=2.0,
+    actions={"approve": approve, "deny": deny},
+)

@@ -28,9 +28,19 @@ LIVE = "live"
 
 
 class ViewRoutes:
-    """The routes of one view."""
+    """The routes of one view.
 
-    def __init__(self, view: View, inside: ViewSources, streams: EventStreams) -> None:
+    Args:
+        view: it.
+        inside: what it may read.
+        streams: keeps open tabs up to date.
+        connector: the name of the page.
+    """
+
+    def __init__(
+        self, view: View, inside: ViewSources, streams: EventStreams, connector: str
+    ) -> None:
+        self._connector = connector
         self._view = view
         self._inside = inside
         self._streams = streams
@@ -95,7 +105,8 @@ class ViewRoutes:
 
     def _asked(self, visit: PageVisit) -> ViewRequest:
         query = dict(visit.request.query_params)
-        return ViewRequest(visit.person, self._inside, query, visit.form)
+        form = visit.form
+        return ViewRequest(visit.person, self._inside, query, form, self._connector)
 
 
 async def within(do: Callable[[ViewRequest], Awaitable[T]], asked: ViewRequest) -> T:

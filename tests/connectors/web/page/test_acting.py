@@ -163,3 +163,36 @@ async def test_the_page_itself_can_be_killed_and_comes_back(tmp_path: Path) -> N
             while not any(x.name == f"{name}/listener" and x.age for x in found()):
                 await trio.lowlevel.checkpoint()
         assert deeds(database(tmp_path))[0][0] == f"kill {name}"
+
+
+ASKS = """
+[[permissions]]
+ask = ["calculate"]
+
+[[permissions]]
+delegated = true
+ask = ["calculate"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("action", "said"), [("approve", "may use"), ("deny", "may not use")]
+)
+async def test_a_tool_call_is_decided_on_the_overview(
+    tmp_path: Path, action: str, said: str
+) -> None:
+    async with open_panels(tmp_path, ASKS) as bed:
+        await bed.say("sum 12*7")
+        shown = await bed.wait_shown("/overview", "/overview/approve")
+        assert "12*7" in shown
+        [waits] = bed.app.company.services.board.open
+        after = await bed.press("/overview", f"/overview/{action}", id=waits.id)
+        assert told(after).startswith(f"ben {said} calculate")
+        assert not bed.app.company.services.board.open
+        if action == "approve":
+            await bed.wait_shown(CHAT, "84")
+        form = {"id": waits.id, "csrf": csrf_of(after)}
+        await bed.client.post(f"/overview/{action}", data=form)
+        assert "somebody has decided" in told(await bed.show("/overview"))
+    [done] = deeds(database(tmp_path))
+    assert done[:2] == (f"{action} ben calculate {waits.id}", "operator")
