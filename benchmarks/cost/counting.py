@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from runtime.actor.cell import Cell
-from runtime.sqlite.threads import transact
-from runtime.sqlite.write import write
+from runtime.sql.write import write
+from runtime.sqlite.store import transact
 
 if TYPE_CHECKING:
     from collections.abc import Generator

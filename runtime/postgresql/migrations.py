@@ -176,7 +176,8 @@ CREATE TABLE fact_scope(
 );
 CREATE UNIQUE INDEX fact_scope_name ON fact_scope(agent, scope);
 
--- Words carry the number of their scope, as in SQLite: `facts.py` says why.
+-- Words carry the number of their scope, as in SQLite:
+-- `runtime/sql/facts.py` says why.
 CREATE TABLE fact(
     part       {PART},
     number     {NUMBER},

@@ -27,7 +27,7 @@ from runtime.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Sequence
 
 Db: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 """An open connection; it begins no transaction by itself."""
@@ -262,6 +262,11 @@ class PostgresqlServer:
             f"{self.name} refused a statement of Callboard's ({code} {said}); {SAFE}."
             " If nobody changed the tables by hand, report it"
         )
+
+
+def rows_of(db: Db, sql: str, given: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+    """Run one statement of PostgreSQL's own and give all its rows."""
+    return db.execute(sql.encode(), given, binary=True).fetchall()
 
 
 def holds_password(given: dict[str, Any]) -> bool:

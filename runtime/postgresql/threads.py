@@ -18,7 +18,7 @@ import contextlib
 import threading
 import time
 import uuid
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import psycopg
 
@@ -30,7 +30,6 @@ from runtime.errors import (
     StoreUnavailableError,
 )
 from runtime.postgresql.migrations import migrate
-from runtime.postgresql.read import rows_of
 from runtime.postgresql.server import (
     FENCED,
     Db,
@@ -38,8 +37,9 @@ from runtime.postgresql.server import (
     blames_input,
     is_away,
     plain,
+    rows_of,
 )
-from runtime.postgresql.write import Pending, Session
+from runtime.postgresql.session import Session
 from runtime.store.threads import DatabaseThread, Ended, GroupEnded, Report, damage_of
 from runtime.telemetry.logs import EventLog
 
@@ -150,7 +150,7 @@ class PostgresqlReader(DatabaseThread[PostgresqlServer]):
             try:
                 if self.db is None or self.db.closed:
                     self.db = self.open()
-                job.run(self.db)
+                job.run(Session(self.db))
             except psycopg.Error as error:
                 if is_away(error) and not is_last:
                     self._drop()
@@ -317,7 +317,7 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
         db.execute(FENCE, (NODE, self._fence, self._group))
 
     def _send(self, db: Db, jobs: Sequence[Job]) -> None:
-        session = Session(db)
+        session = Session(db, is_sending=True)
         with db.pipeline():
             self._begin(db)
             for job in jobs:
@@ -325,15 +325,14 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
                 job.run(session)
         session.check()
         for job in jobs:
-            settle(job)
+            job.value = session.settled(job.value)
 
     def _attempt(self, db: Db, job: Job) -> None:
         """Do one job of a group; if it fails, undo it alone and keep its error."""
         job.error = None
         db.execute("SAVEPOINT job")
         try:
-            job.run(Session(db, is_stepping=True))
-            settle(job)
+            job.run(Session(db))
         except psycopg.Error as error:
             if self._is_lost() or not blames_input(error):
                 raise
@@ -418,13 +417,6 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
             # Closing alone lets go of the lock only when the server notices.
             db.execute("SELECT pg_advisory_unlock(%s)", (SERVING,))
         db.close()
-
-
-def settle(job: Job) -> None:
-    """Give a job the result that is known now."""
-    if isinstance(job.value, Pending):
-        pending = cast("Pending[object]", job.value)
-        job.value = pending.give()
 
 
 def in_doubt(error: StoreError) -> StoreUnavailableError:

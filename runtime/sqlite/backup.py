@@ -24,8 +24,7 @@ from runtime.errors import (
 )
 from runtime.sqlite.copying import copy_whole, unfinished_beside
 from runtime.sqlite.errors import DAMAGED, translate
-from runtime.sqlite.file import KEPT, SqliteFile, SqliteOptions, size_of
-from runtime.sqlite.read import greet
+from runtime.sqlite.file import KEPT, SqliteFile, SqliteOptions, greet, size_of
 
 Link = Callable[[Path, Path], object]
 

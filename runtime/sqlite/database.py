@@ -7,59 +7,36 @@ its own.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import apsw
 
 from runtime.disk import flush_file
 from runtime.errors import StoreRefusedError
+from runtime.sql.database import SqlInspection, SqlReader, SqlRepair
 from runtime.sqlite import backup as backups
-from runtime.sqlite import write as rows
 from runtime.sqlite.copying import SqliteRows, unfinished_beside
 from runtime.sqlite.file import (
     SqliteFile,
     SqliteOptions,
+    greet,
     is_claimed,
     refuse_damaged,
     refuse_old_engine,
 )
-from runtime.sqlite.inspection import (
-    SqliteInspection,
-    SqliteReader,
-    find_delivery,
-    find_message,
-)
 from runtime.sqlite.migrations import MIGRATIONS, migrate
-from runtime.sqlite.read import greet
-from runtime.sqlite.vectors import extension, teach
-from runtime.store.database import (
-    DROPPED,
-    RepairResult,
-    dropped_delivery,
-    dropped_message,
-    retried_delivery,
-    retried_message,
-)
-from runtime.store.rows import BY_HAND, Commit, StoredMessage
+from runtime.sqlite.vectors import LOOKUP, extension, teach
+
+if TYPE_CHECKING:
+    from runtime.sql.read import Db
 
 # Chosen: longer than any group commit takes, also on a slow disk.
 PATIENCE = SqliteOptions(busy_timeout=10.0)
 
-# Why the attempts stay: each has its row in the ledger. `BY_HAND` grants new ones, and
-# tells a delivery that is to be said once more from one that was handed over twice.
-RETRY = """UPDATE inbox SET state = 'accepted', reason = ?, due_at = 0.0,
-    settled_at = NULL WHERE id = ?"""
-HURRY = "UPDATE inbox SET due_at = 0.0 WHERE id = ?"
-DROP = "UPDATE inbox SET state = 'dropped', reason = ?, settled_at = ? WHERE id = ?"
-EPOCH = "SELECT max(epoch) FROM entry"
-RETRY_DELIVERY = """UPDATE outbox SET state = 'pending', receipt = ?,
-    settled_at = NULL WHERE id = ?"""
-DROP_DELIVERY = """UPDATE outbox SET state = 'dead', receipt = ?, settled_at = ?
-    WHERE id = ?"""
 
-
-class SqliteDatabase:
+class SqliteDatabase(SqlRepair):
     """One database file from outside; see the port.
 
     Args:
@@ -100,7 +77,7 @@ class SqliteDatabase:
         return version
 
     @contextlib.contextmanager
-    def inspect(self, *, live: bool = False) -> Generator[SqliteInspection]:
+    def inspect(self, *, live: bool = False) -> Generator[SqlInspection]:
         """Open it for reading; see the port."""
         file = SqliteFile(self.path)
         with contextlib.closing(file.open_existing()) as db:
@@ -108,15 +85,15 @@ class SqliteDatabase:
                 with file.told():
                     db.execute("BEGIN")
                     greet(db)
-            yield SqliteInspection(file, db)
+            yield SqlInspection(file, db)
 
     @contextlib.contextmanager
-    def reader(self) -> Generator[SqliteReader]:
+    def reader(self) -> Generator[SqlReader]:
         """Open it for reading as the running program does; see the port."""
         file = SqliteFile(self.path)
         with contextlib.closing(file.open_existing()) as db:
             teach(db, extension())
-            yield SqliteReader(file, db)
+            yield SqlReader(file, db, LOOKUP)
 
     @contextlib.contextmanager
     def claim(self) -> Generator[None]:
@@ -178,61 +155,16 @@ class SqliteDatabase:
         """Put a copy in its place; see the port."""
         return backups.restore(copy, self.path)
 
-    def retry_message(self, name: str, now: float) -> RepairResult:
-        """Have a message tried at once; see the port."""
-        with self._changing() as db:
-            row = find_message(db, name)
-            result = retried_message(row, now)
-            if result.has_changed and row.state == "dead":
-                db.execute(RETRY, (BY_HAND, row.id))
-            elif result.has_changed:
-                db.execute(HURRY, (row.id,))
-            return result
+    def notice(self, db: Db) -> None:
+        """Do nothing: SQLite tells by itself."""
 
-    def drop_message(
-        self, name: str, now: float, settling: Callable[[StoredMessage], Commit]
-    ) -> RepairResult:
-        """Settle a message as dropped; see the port."""
-        with self._changing() as db:
-            row = find_message(db, name)
-            result = dropped_message(row, is_served=is_claimed(self.path))
-            if result.has_changed and row.state == "dead":
-                db.execute(DROP, (DROPPED, now, row.id))
-            elif result.has_changed:
-                rows.write(db, settling(row), row.epoch)
-            return result
-
-    def retry_delivery(self, name: str) -> RepairResult:
-        """Have a delivery sent again; see the port."""
-        with self._changing() as db:
-            row = find_delivery(db, name)
-            result = retried_delivery(row)
-            if result.has_changed:
-                db.execute(RETRY_DELIVERY, (BY_HAND, row.id))
-            return result
-
-    def drop_delivery(self, name: str, now: float) -> RepairResult:
-        """Settle a delivery as dead; see the port."""
-        with self._changing() as db:
-            row = find_delivery(db, name)
-            result = dropped_delivery(row)
-            if result.has_changed:
-                db.execute(DROP_DELIVERY, (DROPPED, now, row.id))
-            return result
-
-    def write(self, commits: Iterable[Commit]) -> int:
-        """Store units, all of them or none; see the port."""
-        count = 0
-        with self._changing() as db:
-            epoch: int = db.execute(EPOCH).get or 0
-            for commit in commits:
-                rows.write(db, commit, epoch)
-                count += 1
-        return count
+    def is_served(self) -> bool:
+        """Whether a process works with it."""
+        return is_claimed(self.path)
 
     @contextlib.contextmanager
-    def _changing(self) -> Generator[apsw.Connection]:
-        """Open it for one transaction, kept if nothing is raised."""
+    def changing(self) -> Generator[apsw.Connection]:
+        """Open it for one transaction; see `SqlRepair`."""
         file = SqliteFile(self.path, PATIENCE)
         db = file.open_existing(apsw.SQLITE_OPEN_READWRITE)
         with contextlib.closing(db), file.told():

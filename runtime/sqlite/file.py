@@ -1,7 +1,7 @@
 """Opening and locking the database file.
 
 It knows files, locks and SQLite's settings, and nothing of rows. All of it blocks;
-in a server only the threads of `threads.py` call it.
+in a server only the threads of `store.py` call it.
 """
 
 from __future__ import annotations
@@ -34,6 +34,12 @@ OLDEST_ENGINE = (3, 51, 3)
 READER_CACHE = 8_000
 """KiB of the database that the reader may keep. Chosen: with SQLite's own 2,000 a
 search among a million facts takes twice as long at worst."""
+
+
+def greet(db: apsw.Connection) -> int:
+    """Read the schema, so that a damaged file is found at once."""
+    tables: int = db.execute("SELECT count(*) FROM sqlite_schema").get
+    return tables
 
 
 def refuse_damaged(db: apsw.Connection, path: Path) -> None:
@@ -299,6 +305,11 @@ class SqliteFile(msgspec.Struct, frozen=True):
                 and removes it.
         """
         return bool(behind) and behind == self.age() and not self.wal_path.exists()
+
+    @property
+    def name(self) -> str:
+        """How texts for people name it: its path."""
+        return str(self.path)
 
     def identity(self) -> tuple[int, int] | None:
         """Give the identity of the file that has the name now; None: no file."""

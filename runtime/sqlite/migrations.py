@@ -245,7 +245,7 @@ def step_4_entries(db: apsw.Connection) -> None:
 def step_5_facts(db: apsw.Connection) -> None:
     """Add what agents remember, found by words and by vectors.
 
-    `facts.py` says why words carry the number of their scope.
+    `runtime/sql/facts.py` says why words carry the number of their scope.
     """
     db.execute("""
         CREATE TABLE fact_scope(

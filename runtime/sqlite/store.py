@@ -1,417 +1,383 @@
-"""The durable store in one SQLite file (apsw); see `runtime.store.Store`.
+"""The durable store in one SQLite file (apsw): its two threads, and the store of them.
 
-Trio tasks call it, and nothing here blocks the trio thread. `read.py` and `write.py`
-have the SQL, `threads.py` the two threads and the group commit, `file.py` the file.
+Each thread is a pykka `ThreadingActor` that owns its connection from its first job to
+its end. One only reads. The other one puts all that waits into one transaction and
+answers only after the COMMIT: the one flush to the disk is shared by the group, and a
+job that fails is undone alone.
+
+`transact` does a group of jobs in one transaction and undoes alone those that fail. It
+knows nothing of threads or files; the caller translates errors of the disk.
 """
 
 from __future__ import annotations
 
 import contextlib
-from functools import partial
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Sequence
+from pathlib import Path
 
-import trio
+import apsw
 
-from runtime.errors import CorruptError, MisuseError, StoreError, StoreUnavailableError
-from runtime.sqlite import read as sqlite_entries
-from runtime.sqlite import read as sqlite_reads
-from runtime.sqlite import write as sqlite_rows
-from runtime.sqlite.facts import SqliteFacts
-from runtime.sqlite.threads import ReaderThread, WriterThread
-from runtime.store.port import body_bytes, refuse_keys, refuse_limit, refuse_misuse
-from runtime.store.text import refuse_half_character
-from runtime.store.threads import GroupEnded, WorkingThread
+from runtime.errors import MisuseError, StoreError, StoreUnavailableError
+from runtime.sql.store import SqlStore
+from runtime.sqlite.errors import DAMAGED, DISK, translate
+from runtime.sqlite.file import (
+    FileLock,
+    SqliteFile,
+    greet,
+    present_identity,
+    size_of,
+)
+from runtime.sqlite.vectors import LOOKUP
+from runtime.store.jobs import Job, JobQueue
+from runtime.store.threads import DatabaseThread, Ended, GroupEnded, Report, damage_of
+from runtime.telemetry.logs import EventLog
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+UNSTORABLE = (apsw.Error, OverflowError, TypeError, ValueError)
+"""What SQLite says of a job that is itself to blame, unless the disk is."""
 
-    from runtime.sqlite.file import SqliteFile
-    from runtime.store.jobs import Job
-    from runtime.store.port import Done
-    from runtime.store.rows import (
-        Answered,
-        Commit,
-        Committed,
-        Counts,
-        MessageKey,
-        Pruned,
-        StoredDelivery,
-        StoredEntry,
-        StoredEvent,
-        StoredMessage,
-        StoredRecord,
-        StoredSnapshot,
-    )
+PASSING = (apsw.BusyError, apsw.LockedError)
+"""What another program does to one read; it says nothing of the disk."""
+
+BLAMED = (StoreError, MisuseError, *UNSTORABLE)
+"""All that one job alone is to blame for, unless the disk is."""
 
 
-class SqliteStore:
-    """Rows in one file; see `runtime.store.Store` for what may be relied on.
+def transact(db: apsw.Connection, jobs: Sequence[Job]) -> bool:
+    """Do a group of jobs in one transaction; jobs that fail are left out.
 
-    Made by `open`, ended by `aclose`, and used from that one trio run. What is
-    committed while the disk is busy shares one flush with its neighbours, so that
-    many writers are served faster together than one alone.
+    Mostly none is. Then savepoints would be for nothing, and they are a third of the
+    processor time that the commits of one message take (measured with 64 writers):
+    so the group is done without, and once more with them if that fails.
 
-    Args:
-        file: which file, and how it is used.
-        epoch: written on every row.
-        on_commit: told on the trio thread, after each durable group, how many
-            seconds it took, how many commits shared it, and how many bytes the WAL
-            has; must not raise.
-        thread: what its two threads are run by.
+    Returns:
+        Whether anything was written.
+
+    Raises:
+        apsw.Error: the disk, or damage on it; nothing of the group is written.
     """
+    db.execute("BEGIN IMMEDIATE")
+    before = db.total_changes()
+    try:
+        for job in jobs:
+            job.run(db)
+    except (*DAMAGED, *DISK):
+        raise
+    except BLAMED:
+        db.execute("ROLLBACK")
+        db.execute("BEGIN IMMEDIATE")
+        before = db.total_changes()
+        for job in jobs:
+            attempt(db, job)
+    db.execute("COMMIT")
+    return db.total_changes() > before
+
+
+def attempt(db: apsw.Connection, job: Job) -> None:
+    """Do one job of a group; if it fails, undo it alone and keep its error.
+
+    Raises:
+        apsw.Error: the disk, or damage on it.
+    """
+    db.execute("SAVEPOINT job")
+    try:
+        job.run(db)
+    except (*DAMAGED, *DISK):
+        raise
+    except (StoreError, MisuseError) as error:
+        job.error = error
+    except UNSTORABLE as error:
+        job.error = MisuseError(
+            f"this can never be stored: {error}; see `Store.commit`"
+        )
+        job.error.__cause__ = error
+    if job.error is not None:
+        db.execute("ROLLBACK TO job")
+    db.execute("RELEASE job")
+
+
+LOG = EventLog("store")
+
+PAGE = 4096
+"""Bytes."""
+
+MOST_WAL_PAGES = 4000
+"""Pages after which the WAL is copied even if the writer is busy."""
+
+STUCK_WAL_PAGES = 4 * MOST_WAL_PAGES
+"""Pages at which the writer makes readers wait, so that the WAL can begin anew."""
+
+# Chosen: a read of this program takes less; a reader that takes longer would hold up
+# every commit, and cannot be ended from here.
+READERS_GO_WITHIN = 50
+"""Milliseconds that the writer then waits for those who read an old state."""
+
+MOST_READS = 16
+"""Reads answered together; a long one holds up the others by as much."""
+
+
+class ReaderThread(DatabaseThread[SqliteFile]):
+    """The thread that runs reading jobs, one after the other."""
+
+    # Not done: SQLite's interrupt for a search that nobody waits for any more. It
+    # might hit the next job, and what is searched is bounded.
+
+    @property
+    def most(self) -> int:
+        """How many jobs to take together."""
+        return MOST_READS
+
+    def open(self) -> apsw.Connection:
+        """Open a connection that cannot write."""
+        return self.file.open_reader()
+
+    def run(self, db: apsw.Connection, jobs: Sequence[Job]) -> None:
+        """Do the jobs that somebody still waits for."""
+        failed: Job | None = None
+        for job in jobs:
+            if not job.is_abandoned:
+                try:
+                    job.run(db)
+                except (*DAMAGED, *DISK) as error:
+                    job.error = translate(error, self.file.path)
+                    if not isinstance(error, PASSING):
+                        failed = job
+                except UNSTORABLE as error:
+                    job.error = MisuseError(f"this can never be read: {error}")
+        if failed is None:
+            self.jobs.give_back(jobs)
+            return
+        damage = damage_of(jobs)
+        ended = GroupEnded(healthy=None, failed_read=failed, damage=damage)
+        self.jobs.give_back(jobs, lambda: self._report(ended))
+
+
+class WriterThread(DatabaseThread[SqliteFile]):
+    """Commits jobs in groups; the only one that writes."""
 
     def __init__(
-        self,
-        file: SqliteFile,
-        *,
-        epoch: int = 0,
-        on_commit: Callable[[float, int, int], None] | None = None,
-        thread: type[WorkingThread] = WorkingThread,
+        self, file: SqliteFile, jobs: JobQueue, report: Report, ended: Ended
     ) -> None:
-        self._file = file
-        self._epoch = epoch
-        self._on_commit = on_commit
-        self._on_broken: Callable[[StoreUnavailableError], object] | None = None
-        self._on_damage: Callable[[str], object] | None = None
-        self._damage = ""
-        self._healthy = True
-        self._failed_read: Job | None = None
-        self._seen: int | None = None
-        self._token = trio.lowlevel.current_trio_token()
-        self._writer = thread(WriterThread, file, self._learn)
-        self._reader = thread(ReaderThread, file, self._learn)
-        self._facts = SqliteFacts(self._reader.jobs, self._writer.jobs)
+        super().__init__(file, jobs, report, ended)
+        self._lock: FileLock | None = None
+        self._is_behind = False
+        self._identity: tuple[int, int] | None = None
+        self._wal_path = file.path
+        self._wal: tuple[int, int] | None = None
+        self._wal_pages = 0  # since it was copied last
+        self._wal_bytes = 0
+        self._copy_at = MOST_WAL_PAGES
+        self._is_held = False
 
-    @classmethod
-    async def open(
-        cls,
-        file: SqliteFile,
-        *,
-        epoch: int = 0,
-        on_commit: Callable[[float, int, int], None] | None = None,
-        thread: type[WorkingThread] = WorkingThread,
-    ) -> SqliteStore:
-        """Claim the file, make it or bring it up to date, and start both threads.
+    @property
+    def most(self) -> int:
+        """How many jobs to take together."""
+        return self.file.options.max_group
 
-        Raises:
-            StoreUnavailableError: another process holds it, or the disk fails.
-            StoreRefusedError: another program's file, or an unsafe SQLite.
-            StoreTooNewError: a newer release wrote it.
-            CorruptError: it is damaged.
-        """
-        store = cls(file, epoch=epoch, on_commit=on_commit, thread=thread)
-        async with contextlib.AsyncExitStack() as stack:
-            stack.push_async_callback(store.aclose)
-            # Each thread opens its connection for its first job; the writer's
-            # first, for it makes the file.
-            await store._writer.jobs.call(sqlite_reads.greet)
-            await store._reader.jobs.call(sqlite_reads.greet)
+    def open(self) -> apsw.Connection:
+        """Claim the file, open it, and bring it up to date."""
+        lock = self.file.lock()
+        with contextlib.ExitStack() as stack:
+            stack.callback(lock.release)
+            is_behind = self._look_behind(lock)
+            db = self.file.open_writer()
+            stack.callback(db.close)
+            self.file.refuse_damage(db, is_unclean=bool(lock.behind))
             stack.pop_all()
-        return store
+        self._lock = lock
+        self._note(is_behind=is_behind)
+        self._identity = self.file.identity()
+        self._wal_path = self.file.wal_path
+        db.set_wal_hook(self._count_pages)  # in place of SQLite's own checkpoints
+        return db
 
-    @property
-    def epoch(self) -> int:
-        """The epoch that is written on every row."""
-        return self._epoch
-
-    @property
-    def healthy(self) -> bool:
-        """False while the disk fails, once there is damage, or the store has broken.
-
-        A failed write is made good by one that succeeds, a failed read only by
-        the same one. Damage is final: it is in one place, and work in another would
-        say nothing of it.
-        """
-        is_well = self._healthy and self._failed_read is None and not self._damage
-        return is_well and not self.needs_reopening
-
-    @property
-    def needs_reopening(self) -> bool:
-        """Whether a thread ended by a bug; nothing opens this store again."""
-        return self._writer.jobs.is_dead or self._reader.jobs.is_dead
-
-    def when_broken(self, tell: Callable[[StoreUnavailableError], object]) -> None:
-        """Have somebody told, on the trio thread, that a thread ended by a bug.
-
-        Why: this store will never take anything again, and what is durable is in the
-        file. So who uses it had better end, and be started again.
-
-        Args:
-            tell: called with the reason, perhaps more than once; must neither wait nor
-                raise.
-        """
-        self._on_broken = tell
-        self._tell_broken()
-
-    def when_damaged(self, tell: Callable[[str], object]) -> None:
-        """Have somebody told, on the trio thread and once, that the file is damaged.
-
-        Nothing is stored from then on, until the store is opened anew.
-
-        Args:
-            tell: called with what is damaged; must neither wait nor raise.
-        """
-        self._on_damage = tell
-        if self._damage:
-            tell(self._damage)
-
-    def _tell_broken(self) -> None:
-        why = self._writer.jobs.death or self._reader.jobs.death
-        if why and self._on_broken is not None:
-            self._on_broken(StoreUnavailableError(why))
-
-    @property
-    def facts(self) -> SqliteFacts:
-        """What is remembered; see the port."""
-        return self._facts
-
-    @property
-    def queued(self) -> int:
-        """How many commits wait for the writer now."""
-        return self._writer.jobs.depth
-
-    async def commit(self, commit: Commit) -> Committed:
-        """Store one unit, and come back when it is durable; see the port."""
-        refuse_misuse(commit)
-        self._refuse_unreadable()
-        return await self._writer.jobs.call(
-            partial(sqlite_rows.write, commit=commit, epoch=self._epoch),
-            body_bytes(commit),
-        )
-
-    def submit(self, commit: Commit, done: Done) -> None:
-        """Store one unit without waiting; see the port."""
+    def run(self, db: apsw.Connection, jobs: Sequence[Job]) -> None:
+        """Commit a group; its callers go on when it is on the disk."""
+        lost = self._lost_name()
+        if lost is not None:
+            self._refuse_all(jobs, lost)
+            return
+        started = time.perf_counter()
         try:
-            refuse_misuse(commit)
-            if self._damage or self._failed_read is not None:
-                self._refuse_unreadable()
-            self._writer.jobs.submit(
-                partial(sqlite_rows.write, commit=commit, epoch=self._epoch),
-                done,
-                body_bytes(commit),
-                may_wait=commit.may_wait,
+            has_written = transact(db, jobs)
+        except (*DAMAGED, *DISK) as error:
+            if db.in_transaction:  # SQLite may have rolled back by itself
+                db.execute("ROLLBACK")
+            if isinstance(error, DAMAGED) and len(jobs) > 1:
+                self._run_alone(db, jobs)
+                return
+            self._fail(jobs, error)
+            ended = GroupEnded(healthy=False, damage=damage_of(jobs))
+        else:
+            ended = GroupEnded(
+                True if has_written else None,
+                time.perf_counter() - started,
+                len(jobs),
+                wal_bytes=self._wal_bytes,
             )
-        except (StoreError, MisuseError) as error:
-            self._token.run_sync_soon(done, error)
+            if has_written:
+                self._note(is_behind=True)
+        self.jobs.give_back(jobs, lambda: self._report(ended))
+        if self._wal_pages >= self._copy_at:
+            self._bound_wal(db)
 
-    async def read(
-        self, stream: str, after: int = 0, limit: int = 1000
-    ) -> tuple[StoredEvent, ...]:
-        """Give the events of a stream; see the port."""
-        refuse_limit(limit)
-        refuse_half_character(stream)
-        return await self._reader.jobs.call(
-            partial(sqlite_reads.read, stream=stream, after=after, limit=limit)
-        )
+    def _bound_wal(self, db: apsw.Connection) -> None:
+        """Copy a WAL that has grown, and have it begin anew if it is far too large.
 
-    async def snapshot(self, stream: str) -> StoredSnapshot | None:
-        """Give the newest snapshot of a stream; see the port."""
-        refuse_half_character(stream)
-        return await self._reader.jobs.call(
-            partial(sqlite_reads.snapshot, stream=stream)
-        )
-
-    async def unsettled(
-        self, after: int = 0, limit: int = 1000
-    ) -> tuple[StoredMessage, ...]:
-        """Give messages not yet settled; see the port."""
-        refuse_limit(limit)
-        return await self._reader.jobs.call(
-            partial(sqlite_reads.unsettled, after=after, limit=limit)
-        )
-
-    async def unsettled_keys(
-        self, after: int = 0, limit: int = 1000
-    ) -> tuple[MessageKey, ...]:
-        """Give the keys of messages not yet settled; see the port."""
-        refuse_limit(limit)
-        return await self._reader.jobs.call(
-            partial(sqlite_reads.unsettled_keys, after=after, limit=limit)
-        )
-
-    async def answered(self, connector: str, platform_id: str) -> Answered | None:
-        """Give what became of a message; see the port."""
-        refuse_half_character(connector + platform_id)
-        return await self._reader.jobs.call(
-            partial(sqlite_reads.answered, connector=connector, platform_id=platform_id)
-        )
-
-    async def messages(
-        self, keys: Collection[tuple[str, str]]
-    ) -> tuple[StoredMessage, ...]:
-        """Give the messages with these keys; see the port."""
-        refuse_keys(keys)
-        return await self._reader.jobs.call(
-            partial(sqlite_reads.messages, keys=tuple(dict.fromkeys(keys)))
-        )
-
-    async def exchanges(
-        self, stream: str, before: int = 0, limit: int = 100
-    ) -> tuple[Answered, ...]:
-        """Give messages of a stream with what became of each; see the port."""
-        refuse_limit(limit)
-        refuse_half_character(stream)
-        return await self._reader.jobs.call(
-            partial(sqlite_reads.exchanges, stream=stream, before=before, limit=limit)
-        )
-
-    async def undelivered(
-        self, connector: str | None = None, after: int = 0, limit: int = 1000
-    ) -> tuple[StoredDelivery, ...]:
-        """Give deliveries not yet settled; see the port."""
-        refuse_limit(limit)
-        refuse_half_character(connector or "")
-        return await self._reader.jobs.call(
-            partial(
-                sqlite_reads.undelivered, connector=connector, after=after, limit=limit
-            )
-        )
-
-    async def records(
-        self, kind: str, owner: str | None = None, before: int = 0, limit: int = 1000
-    ) -> tuple[StoredRecord, ...]:
-        """Give records of a kind; see the port."""
-        refuse_limit(limit)
-        refuse_half_character(kind + (owner or ""))
-        return await self._reader.jobs.call(
-            partial(
-                sqlite_reads.records,
-                kind=kind,
-                owner=owner,
-                before=before,
-                limit=limit,
-            )
-        )
-
-    async def records_since(
-        self, kind: str, at: float, number: int = 0, limit: int = 1000
-    ) -> tuple[StoredRecord, ...]:
-        """Give records of a kind in the order of their times; see the port."""
-        refuse_limit(limit)
-        refuse_half_character(kind)
-        return await self._reader.jobs.call(
-            partial(
-                sqlite_reads.records_since,
-                kind=kind,
-                at=at,
-                number=number,
-                limit=limit,
-            )
-        )
-
-    async def entry(self, kind: str, name: str) -> StoredEntry | None:
-        """Give one entry; see the port."""
-        refuse_half_character(kind + name)
-        return await self._reader.jobs.call(
-            partial(sqlite_entries.one, kind=kind, name=name)
-        )
-
-    async def entries(
-        self, kind: str, owner: str | None = None, after: str = "", limit: int = 1000
-    ) -> tuple[StoredEntry, ...]:
-        """Give entries of a kind in the order of their ids; see the port."""
-        refuse_limit(limit)
-        refuse_half_character(kind + (owner or "") + after)
-        return await self._reader.jobs.call(
-            partial(
-                sqlite_entries.listed, kind=kind, owner=owner, after=after, limit=limit
-            )
-        )
-
-    async def counts(self) -> Counts:
-        """Count rows by state; see the port."""
-        return await self._reader.jobs.call(sqlite_reads.counts)
-
-    async def prune(self, before: float, limit: int = 1000) -> Pruned:
-        """Forget what is long settled; see the port."""
-        refuse_limit(limit)
-        return await self._writer.jobs.call(
-            partial(sqlite_rows.prune, before=before, limit=limit)
-        )
-
-    async def prune_records(self, kind: str, before: float, limit: int = 1000) -> int:
-        """Forget old records of a kind; see the port."""
-        refuse_limit(limit)
-        refuse_half_character(kind)
-        return await self._writer.jobs.call(
-            partial(sqlite_rows.prune_records, kind=kind, before=before, limit=limit)
-        )
-
-    async def was_changed_outside(self) -> bool:
-        """Whether another program wrote since the last call; see the port."""
-        # On the writer's connection: there our own commits do not count.
-        version = await self._writer.jobs.call(sqlite_reads.data_version)
-        before, self._seen = self._seen, version
-        return before not in (None, version)
-
-    async def probe(self) -> None:
-        """Take room on the disk as a commit would; repeat a read that failed."""
-        if why := self._reader.jobs.death:
-            raise StoreUnavailableError(why)
-        self._refuse_damaged()
-        await self._writer.jobs.call(sqlite_rows.probe)
-        await self._writer.jobs.call(sqlite_rows.end_probe)
-        if (failed := self._failed_read) is not None:
-            await self._reader.jobs.call(failed.run)
-            self._failed_read = None
-
-    async def aclose(self) -> None:
-        """Finish earlier work, and end both threads.
-
-        Afterwards no thread, connection or claim is left and the WAL is empty.
-        Cancellation does not cut it short; a disk that no longer answers does.
-
-        Raises:
-            StoreUnavailableError: the disk did not let go within `close_within`.
+        While another program reads an old state it cannot, and then the next try comes
+        when it has grown by as much again.
         """
-        refusal = f"the store {self._file.path} is closed; open it anew"
-        within = self._file.options.close_within
-        # Why: an unclosed connection keeps its thread, its lock and the WAL.
-        with trio.move_on_after(within, shield=True) as scope:
-            self._writer.jobs.close(refusal)
-            # The reader first: the last connection to close empties the WAL.
-            await self._reader.stop(refusal)
-            await self._writer.stop(refusal)
-        if scope.cancelled_caught:
-            raise StoreUnavailableError(
-                f"{self._file.path} could not be closed within {within:g} s: the disk"
-                " does not answer. What was acknowledged is safe"
-            )
+        pages = self._wal_pages
+        if pages < STUCK_WAL_PAGES:
+            self._checkpoint(db, apsw.SQLITE_CHECKPOINT_PASSIVE)
+        else:
+            db.set_busy_timeout(READERS_GO_WITHIN)
+            is_free = self._checkpoint(db, apsw.SQLITE_CHECKPOINT_RESTART)
+            db.set_busy_timeout(int(self.file.options.busy_timeout * 1000))
+            if not is_free and not self._is_held:
+                LOG.warning(
+                    "another program keeps the -wal of the database from being reused",
+                    bytes=pages * PAGE,
+                    path=str(self.file.wal_path),
+                    hint="it reads an old state: end that program's transaction",
+                )
+            self._is_held = not is_free
+        self._copy_at = pages + MOST_WAL_PAGES
 
-    def _refuse_damaged(self) -> None:
-        """Refuse to go on with a file in which damage was found.
+    def _fail(self, jobs: Sequence[Job], error: apsw.Error) -> None:
+        for job in jobs:
+            job.error = translate(error, self.file.path)
+            job.error.__cause__ = error
 
-        Why: SQLite itself goes on wherever it needs no damaged page. A question would
-        be taken and a model paid, and then there would be no way to store the answer.
+    def _run_alone(self, db: apsw.Connection, jobs: Sequence[Job]) -> None:
+        """Commit each job of a group by itself.
 
-        Raises:
-            CorruptError: there is damage.
+        Why: most damage is in one place, such as a page of an index, and those who
+        do not need it must not lose their work. Not by savepoints: an index of words
+        writes to its pages no sooner than at the COMMIT.
         """
-        if self._damage:
-            raise CorruptError(
-                "nothing is stored until the damage is mended and Callboard restarted:"
-                f" {self._damage}"
-            )
+        for at, job in enumerate(jobs):
+            self._in_hand = jobs[at:]  # what came before is told already
+            job.error = None
+            self.run(db, (job,))
 
-    def _refuse_unreadable(self) -> None:
-        """Refuse commits once there is damage, and while the disk gives no rows."""
-        self._refuse_damaged()
-        if self._failed_read is not None:
-            error = self._failed_read.error
-            raise StoreUnavailableError(
-                f"nothing is stored, because what is there cannot be read: {error}"
-            )
+    def rest(self, db: apsw.Connection) -> None:
+        """Copy a long WAL into the database, so that no commit has to wait for that."""
+        if self._wal_pages >= self.file.options.idle_pages:
+            self._checkpoint(db, apsw.SQLITE_CHECKPOINT_PASSIVE)
 
-    def _learn(self, ended: GroupEnded) -> None:
-        if ended.healthy is not None:
-            self._healthy = ended.healthy
-        if ended.healthy is False:  # the last word of a thread that ended by a bug
-            self._tell_broken()
-        if ended.damage and not self._damage:
-            self._damage = ended.damage
-            if self._on_damage is not None:
-                self._on_damage(ended.damage)
-        # The first one stays: it is what `probe` tries again.
-        self._failed_read = self._failed_read or ended.failed_read
-        if ended.commits and self._on_commit is not None:
-            self._on_commit(ended.seconds, ended.commits, ended.wal_bytes)
+    def close(self, db: apsw.Connection) -> None:
+        """Copy the WAL, close, and let the next process in."""
+        try:
+            self._checkpoint(db, apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            db.close()
+        finally:
+            if self._lock is not None:
+                self._lock.release()
+
+    def _lost_name(self) -> Path | None:
+        """Name which of the three files was removed or replaced; usually none.
+
+        Without the database's name, or the WAL's, SQLite would go on writing into a
+        file that nobody finds again; without the lock's, another process may write too.
+        """
+        if present_identity(self.file.path) != self._identity:
+            return self.file.path
+        lock = self._lock
+        if lock is not None and present_identity(lock.path) != lock.identity:
+            return lock.path
+        wal = present_identity(self._wal_path)
+        if self._wal is not None and wal != self._wal:
+            return self._wal_path
+        self._wal = wal  # SQLite makes it with the first write
+        return None
+
+    def _look_behind(self, lock: FileLock) -> bool:
+        """Check whether commits stand in the WAL alone; log it if some are lost."""
+        with self.file.told():
+            if self.file.has_lost_wal(lock.behind):
+                LOG.warning(
+                    "what was stored last may be missing",
+                    why="the last process was killed, and the -wal is gone",
+                    path=str(self.file.wal_path),
+                    hint="if it was moved away, stop, and put it back",
+                )
+            return size_of(self.file.wal_path) > 0
+
+    def _note(self, *, is_behind: bool, anew: bool = False) -> None:
+        """Note beside the database whether there are commits in its WAL alone.
+
+        Args:
+            is_behind: whether there are.
+            anew: whether the database was written to.
+        """
+        if self._lock is not None and (anew or is_behind != self._is_behind):
+            self._lock.mark(self.file.age() if is_behind else "")
+            self._is_behind = is_behind
+
+    def _refuse_all(self, jobs: Sequence[Job], lost: Path) -> None:
+        for job in jobs:
+            job.error = StoreUnavailableError(
+                f"{lost} was removed or replaced while it was in use; nothing is"
+                " stored any more. Put it back, or restart Callboard"
+            )
+        self.jobs.give_back(jobs, lambda: self._report(GroupEnded(healthy=False)))
+
+    def _count_pages(self, _db: apsw.Connection, _name: str, pages: int) -> int:
+        self._wal_pages = pages
+        self._wal_bytes = pages * PAGE
+        if pages + MOST_WAL_PAGES < self._copy_at:  # it has begun anew
+            self._copy_at = MOST_WAL_PAGES
+        return apsw.SQLITE_OK
+
+    def _checkpoint(self, db: apsw.Connection, mode: int) -> bool:
+        """Copy the WAL as far as readers allow.
+
+        Returns:
+            False if a reader did not let it.
+        """
+        is_free = True
+        try:
+            pages, copied = db.wal_checkpoint(mode=mode)
+            self._note(is_behind=pages != copied, anew=True)
+        except PASSING:  # what could be copied has been
+            is_free = False
+        except (*DAMAGED, *DISK) as error:
+            # Nothing is lost, the WAL keeps it all; but the disk is not well.
+            is_damaged = isinstance(error, DAMAGED)
+            damage = str(translate(error, self.file.path)) if is_damaged else ""
+            ended = GroupEnded(healthy=False, damage=damage)
+            self.jobs.give_back((), lambda: self._report(ended))
+        self._wal_pages = 0
+        return is_free
+
+
+class SqliteStore(SqlStore[SqliteFile]):
+    """Rows in one file; see `runtime.store.Store` for what may be relied on."""
+
+    writing = WriterThread
+    reading = ReaderThread
+    lookup = LOOKUP
+    versions_at_writer = True  # there our own commits do not count
+    reads_stop_commits = True
+    greet = staticmethod(greet)
+
+    @staticmethod
+    def version(db: apsw.Connection) -> int:
+        """Give a number that changes when another connection has written."""
+        version: int = db.pragma("data_version")
+        return version
+
+    async def _write_something(self) -> None:
+        await self._writer.jobs.call(probe)
+        await self._writer.jobs.call(end_probe)
+
+
+def probe(db: apsw.Connection) -> None:
+    """Take room on the disk, as a commit would."""
+    db.execute("INSERT OR REPLACE INTO probe VALUES (1, zeroblob(65536))")
+
+
+def end_probe(db: apsw.Connection) -> None:
+    """Give back what `probe` took."""
+    db.execute("DELETE FROM probe")

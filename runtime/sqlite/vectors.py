@@ -1,14 +1,29 @@
-"""SQLite's functions for vectors: those of sqlite-vec, or else our own."""
+"""How SQLite looks up words and compares vectors: by FTS5, and by sqlite-vec.
+
+Where sqlite-vec is not installed, its functions are our own.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import importlib.util
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import apsw
 
+from runtime.sql.facts import MOST_HITS, Lookup, marks
 from runtime.store.vectors import cosine
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from runtime.sql.read import Answer, Db
+    from runtime.store.facts import FactSearch
+
+HITS = f"""SELECT rowid FROM fact_words WHERE fact_words MATCH ?
+    ORDER BY rowid DESC LIMIT {MOST_HITS}"""
+DISTANCE = "vec_distance_cosine(vec_int8(vector), vec_int8(?))"
 
 
 def extension() -> Path | None:
@@ -58,3 +73,36 @@ def distance(*pair: object) -> float:
 def as_vector(value: object) -> bytes:
     """Read a vector; anything else is one without a direction."""
     return value if isinstance(value, bytes) else b""
+
+
+def match(beginnings: Iterable[str]) -> str:
+    """Write down for FTS5 what matches words that begin with one of these."""
+    return " OR ".join([f'"{each}"*' for each in beginnings])
+
+
+def alike(
+    db: Db, asked: FactSearch, there: list[int], besides: Collection[int]
+) -> dict[int, float]:
+    """Say how alike the question and vectors of its scopes are; see `Lookup`."""
+    given = (asked.space, len(asked.vector))
+    sql = f"""SELECT number, {DISTANCE} AS far FROM fact_vector
+        WHERE scope IN ({marks(there)}) AND space = ? AND length(vector) = ?"""
+    near = similarities(
+        db.execute(
+            f"{sql} ORDER BY far LIMIT ?", (asked.vector, *there, *given, asked.limit)
+        )
+    )
+    numbers = set(besides) - near.keys()
+    if numbers:
+        sql += f" AND number IN ({marks(numbers)})"
+        rows = db.execute(sql, (asked.vector, *there, *given, *numbers))
+        near |= similarities(rows)
+    return near
+
+
+def similarities(rows: Answer) -> dict[int, float]:
+    """Turn distances into similarities; a zero vector is similar to nothing."""
+    return {number: 0.0 if far is None else 1.0 - far for number, far in rows}
+
+
+LOOKUP = Lookup(HITS, match, alike)

@@ -1,6 +1,6 @@
 """Facts in memory: how changes apply to them, and how a search finds them.
 
-The twin of `runtime/sqlite/facts.py`, for tests in virtual time. Knows nothing of
+The twin of `runtime/sql/facts.py`, for tests in virtual time. Knows nothing of
 tasks, faults or closing; see `in_memory.py`.
 """
 

@@ -1,7 +1,7 @@
 """The threads of an engine that keeps rows outside this process: one writes, one reads.
 
 Each is a pykka `ThreadingActor` that owns its connection from its first job to its
-end. It knows no engine: those of SQLite are in `runtime/sqlite/threads.py`, those of
+end. It knows no engine: those of SQLite are in `runtime/sqlite/store.py`, those of
 PostgreSQL in `runtime/postgresql/threads.py`.
 """
 

@@ -97,7 +97,7 @@ KERNEL = (
     ),
     Mutant(
         "whoever holds the -wal up is named with each try",
-        "runtime/sqlite/threads.py",
+        "runtime/sqlite/store.py",
         "            self._is_held = not is_free\n",
         "",
         ("tests/runtime/sqlite/test_sqlite_file.py",),

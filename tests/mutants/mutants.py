@@ -26,7 +26,7 @@ MUTANTS = (
     ),
     Mutant(
         "no deduplication",
-        "runtime/sqlite/write.py",
+        "runtime/sql/write.py",
         "    key = (row.id, row.connector, row.platform_id)\n",
         "    key = (row.id, row.connector, row.platform_id + row.id)\n",
         STORE,
@@ -66,7 +66,7 @@ MUTANTS = (
     ),
     Mutant(
         "a full disk passed over",
-        "runtime/sqlite/threads.py",
+        "runtime/sqlite/store.py",
         "            job.error = translate(error, self.file.path)\n"
         "            job.error.__cause__ = error\n",
         "            pass\n",

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from runtime.sqlite.inspection import SqliteInspection
+    from runtime.sql.database import SqlInspection
 
-    LookInto = Callable[[Path], AbstractContextManager[SqliteInspection]]
+    LookInto = Callable[[Path], AbstractContextManager[SqlInspection]]
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ import pytest
 import trio
 
 from runtime.errors import DuplicateError, MisuseError, StoreUnavailableError
-from runtime.sqlite import threads as sqlite_threads
-from runtime.sqlite import write as sqlite_rows
+from runtime.sql import write as sql_rows
+from runtime.sqlite import store as sqlite_store
 from runtime.sqlite.file import SqliteFile, SqliteOptions
 from runtime.sqlite.store import SqliteStore
 from runtime.store.rows import MAX_ROWS, Append, Commit, NewEvent
@@ -207,7 +207,7 @@ async def test_the_wal_is_copied_into_the_database_when_it_is_quiet(
 async def test_the_wal_is_copied_in_time_when_it_is_never_quiet(
     disk: FaultyDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_threads, "MOST_WAL_PAGES", 20)
+    monkeypatch.setattr(sqlite_store, "MOST_WAL_PAGES", 20)
     copies: list[int] = []
     options = SqliteOptions(idle_after=3600.0)
     file = SqliteFile(tmp_path / "callboard.db", options, vfs=disk.name)
@@ -244,7 +244,7 @@ async def test_a_group_that_fails_leaves_no_transaction_open(
     store: SqliteStore,
 ) -> None:
     def stay_busy(db: apsw.Connection) -> None:
-        sqlite_rows.write(db, accepting("half done"), 0)
+        sql_rows.write(db, accepting("half done"), 0)
         raise apsw.BusyError("as told")
 
     with pytest.raises(StoreUnavailableError, match="as told"):
@@ -275,7 +275,7 @@ async def test_a_commit_of_the_wrong_type_is_the_callers_fault_alone(
         append = Append(stream="a", expected=0, part=0, events=(row,))
         with pytest.raises(MisuseError, match="never be stored"):
             await store._writer.jobs.call(
-                partial(sqlite_rows.append, row=append, epoch=0, at=NOW)
+                partial(sql_rows.append, row=append, epoch=0, at=NOW)
             )
     await store.commit(accepting("m1"))
     assert store.healthy

@@ -12,8 +12,7 @@ import trio
 
 from runtime.errors import MisuseError, StoreUnavailableError
 from runtime.sqlite.file import SqliteFile
-from runtime.sqlite.store import SqliteStore
-from runtime.sqlite.threads import transact
+from runtime.sqlite.store import SqliteStore, transact
 from runtime.store.facts import MAX_FACT_ROWS, ForgetFacts, refuse_fact_misuse
 from runtime.store.jobs import LINGER, Call, Job, JobQueue, Told
 from runtime.store.rows import Commit

@@ -15,8 +15,9 @@ import trio
 import trio.testing
 
 from runtime.errors import DuplicateError, MisuseError, StoreUnavailableError
-from runtime.sqlite import read as sqlite_reads
-from runtime.sqlite import write as sqlite_rows
+from runtime.sql import read as sql_reads
+from runtime.sql import write as sql_rows
+from runtime.sqlite import store as sqlite_store
 from runtime.sqlite.file import SqliteFile, SqliteOptions
 from runtime.sqlite.migrations import MIGRATIONS
 from runtime.sqlite.store import SqliteStore
@@ -185,7 +186,7 @@ async def test_slow_reads_do_not_hold_up_commits(
 
 async def test_the_reading_connection_cannot_write(store: SqliteStore) -> None:
     with pytest.raises(StoreUnavailableError, match="readonly"):
-        await store._reader.jobs.call(sqlite_rows.probe)
+        await store._reader.jobs.call(sqlite_store.probe)
 
 
 async def test_closing_leaves_no_thread_no_connection_and_no_wal(
@@ -301,27 +302,27 @@ def test_a_thread_may_finish_after_its_trio_run(file: SqliteFile) -> None:
 @pytest.mark.parametrize(
     ("sql", "given"),
     [
-        (sqlite_rows.LAST, ("a",)),
-        (sqlite_reads.READ, ("a", 0, 1)),
-        (sqlite_reads.UNSETTLED, (0, 1)),
-        (sqlite_reads.UNDELIVERED_OF, ("c", 0, 1)),
-        (sqlite_reads.SNAPSHOT, ("a",)),
-        (sqlite_reads.MESSAGE_OF, ("c", "p")),
-        (sqlite_reads.CORRELATED, ("m",)),
-        (sqlite_reads.RECORDS, ("audit", 9, 1)),
-        (sqlite_reads.RECORDS_OF, ("audit", "anna", 9, 1)),
-        (sqlite_rows.CLAIM, (1, NOW, "m")),
-        (sqlite_rows.DEFER, (1, NOW, "", NOW, "m")),
-        (sqlite_rows.ATTEMPT, (1, "d")),
-        (sqlite_rows.NOT_SAID, ("", "d")),
-        (sqlite_rows.SETTLE, ("dead", "", NOW, "m")),
-        (sqlite_rows.RECEIVE, ("dead", "", 1, NOW, "d")),
-        (sqlite_rows.OLD_MESSAGES, (NOW, 1)),
-        (sqlite_rows.FORGET_EVENTS, ("m",)),
-        (sqlite_rows.FORGET_MESSAGE, (1,)),
-        (sqlite_rows.PRUNE_OUTBOX, (NOW, 1)),
-        (sqlite_rows.PRUNE_RECORDS, ("audit", NOW, 1)),
-        (sqlite_reads.COUNT, ()),
+        (sql_rows.LAST, ("a",)),
+        (sql_reads.READ, ("a", 0, 1)),
+        (sql_reads.UNSETTLED, (0, 1)),
+        (sql_reads.UNDELIVERED_OF, ("c", 0, 1)),
+        (sql_reads.SNAPSHOT, ("a",)),
+        (sql_reads.MESSAGE_OF, ("c", "p")),
+        (sql_reads.CORRELATED, ("m",)),
+        (sql_reads.RECORDS, ("audit", 9, 1)),
+        (sql_reads.RECORDS_OF, ("audit", "anna", 9, 1)),
+        (sql_rows.CLAIM, (1, NOW, "m")),
+        (sql_rows.DEFER, (1, NOW, "", NOW, "m")),
+        (sql_rows.ATTEMPT, (1, "d")),
+        (sql_rows.NOT_SAID, ("", "d")),
+        (sql_rows.SETTLE, ("dead", "", NOW, "m")),
+        (sql_rows.RECEIVE, ("dead", "", 1, NOW, "d")),
+        (sql_rows.OLD_MESSAGES, (NOW, 1)),
+        (sql_rows.FORGET_EVENTS, ("m",)),
+        (sql_rows.FORGET_MESSAGE, ("m",)),
+        (sql_rows.PRUNE_OUTBOX, (NOW, 1)),
+        (sql_rows.PRUNE_RECORDS, ("audit", NOW, 1)),
+        (sql_reads.COUNT, ()),
     ],
 )
 def test_no_call_reads_a_whole_table(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from runtime.sqlite import write as sqlite_rows
+from runtime.sql import write as sql_rows
 from runtime.store.facts import SaveFact
 from runtime.store.in_memory import Rows
 from runtime.store.rows import Commit, Committed
@@ -79,7 +79,7 @@ def guarded() -> Generator[list[Touched]]:
     broken: list[Touched] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Rows, "apply", _in_memory(Rows.apply, broken))
-        patch.setattr(sqlite_rows, "write", _in_file(sqlite_rows.write, broken))
+        patch.setattr(sql_rows, "write", _in_file(sql_rows.write, broken))
         yield broken
 
 

@@ -1,13 +1,14 @@
-"""The store's rows as SQL: the reading calls, and entries.
+"""The store's rows as SQL: the reading calls.
 
-Plain functions on an open connection. They know nothing of threads or files.
+Plain functions on an open connection. They know nothing of threads, files or servers.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Protocol, TypeAlias
 
-from runtime.errors import SequenceConflictError
 from runtime.store.rows import (
     MAX_ROWS,
     Answered,
@@ -21,10 +22,57 @@ from runtime.store.rows import (
     StoredSnapshot,
 )
 
-if TYPE_CHECKING:
-    import apsw
+Row: TypeAlias = tuple[Any, ...]
 
-    from runtime.store.rows import Entry
+
+class Answer(Protocol):
+    """The rows that a statement gives."""
+
+    def __iter__(self) -> Iterator[Row]:
+        """Give them, each once."""
+        ...
+
+    @property
+    def get(self) -> Any:  # noqa: ANN401  what it is, the statement says
+        """The first row, its value alone if it has one column; None: there is none."""
+        ...
+
+
+class Db(Protocol):
+    """An open connection: `Db`, or what behaves like one.
+
+    A block (`with db`) reads as of one moment.
+    """
+
+    def execute(self, sql: str, given: Sequence[Any] = ..., /) -> Answer:
+        """Run one statement, its values marked by `?`."""
+        ...
+
+    def executemany(self, sql: str, given: Iterable[Sequence[Any]], /) -> Iterable[Row]:
+        """Run one statement once for each of the given, and give the rows of all."""
+        ...
+
+    def changes(self) -> int:
+        """Whether the last statement changed rows: 0 if it did not."""
+        ...
+
+    def last_insert_rowid(self) -> int:
+        """Give the number of the row that the last statement added."""
+        ...
+
+    def __enter__(self) -> object:
+        """Begin to read as of one moment."""
+        ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> bool | None:
+        """End it."""
+        ...
 
 
 EVENT = "stream, sequence, kind, body, part, epoch, at"
@@ -34,6 +82,7 @@ MESSAGE = """number, id, connector, platform_id, part, epoch, stream, body,
 DELIVERY = """number, id, connector, chat, correlation_id, part, epoch, body,
     enqueued_at, state, attempts, receipt, coalesce(settled_at, 0.0)"""
 RECORD = "number, kind, id, owner, part, epoch, body, at"
+ENTRY = "kind, id, owner, part, epoch, version, body, at"
 """The columns of a row, in the order of its Struct's fields."""
 
 READ = f"""SELECT {EVENT} FROM journal
@@ -81,44 +130,32 @@ NEVER = 2**63 - 1
 """More than any row's number."""
 
 
-def greet(db: apsw.Connection) -> int:
-    """Read the schema, so that a damaged file is found at once."""
-    tables: int = db.execute("SELECT count(*) FROM sqlite_schema").get
-    return tables
-
-
-def data_version(db: apsw.Connection) -> int:
-    """Give a number that changes when another connection has written."""
-    version: int = db.pragma("data_version")
-    return version
-
-
-def read(
-    db: apsw.Connection, stream: str, after: int, limit: int
-) -> tuple[StoredEvent, ...]:
+def read(db: Db, stream: str, after: int, limit: int) -> tuple[StoredEvent, ...]:
     """Read a stream."""
-    return tuple(StoredEvent(*row) for row in db.execute(READ, (stream, after, limit)))
+    return tuple(
+        [StoredEvent(*row) for row in db.execute(READ, (stream, after, limit))]
+    )
 
 
-def snapshot(db: apsw.Connection, stream: str) -> StoredSnapshot | None:
+def snapshot(db: Db, stream: str) -> StoredSnapshot | None:
     """Read the newest snapshot of a stream."""
     row = db.execute(SNAPSHOT, (stream,)).get
     return None if row is None else StoredSnapshot(*row)
 
 
-def unsettled(db: apsw.Connection, after: int, limit: int) -> tuple[StoredMessage, ...]:
+def unsettled(db: Db, after: int, limit: int) -> tuple[StoredMessage, ...]:
     """Read messages not yet settled."""
-    return tuple(StoredMessage(*row) for row in db.execute(UNSETTLED, (after, limit)))
+    return tuple([StoredMessage(*row) for row in db.execute(UNSETTLED, (after, limit))])
 
 
-def unsettled_keys(
-    db: apsw.Connection, after: int, limit: int
-) -> tuple[MessageKey, ...]:
+def unsettled_keys(db: Db, after: int, limit: int) -> tuple[MessageKey, ...]:
     """Read the keys of messages not yet settled."""
-    return tuple(MessageKey(*row) for row in db.execute(UNSETTLED_KEYS, (after, limit)))
+    return tuple(
+        [MessageKey(*row) for row in db.execute(UNSETTLED_KEYS, (after, limit))]
+    )
 
 
-def answered(db: apsw.Connection, connector: str, platform_id: str) -> Answered | None:
+def answered(db: Db, connector: str, platform_id: str) -> Answered | None:
     """Read a message and its deliveries, as of one moment."""
     found: Answered | None = None
     with db:
@@ -129,19 +166,15 @@ def answered(db: apsw.Connection, connector: str, platform_id: str) -> Answered 
     return found
 
 
-def messages(
-    db: apsw.Connection, keys: tuple[tuple[str, str], ...]
-) -> tuple[StoredMessage, ...]:
+def messages(db: Db, keys: tuple[tuple[str, str], ...]) -> tuple[StoredMessage, ...]:
     """Read the messages with these dedup keys, as of one moment."""
-    found: list[tuple[Any, ...] | None] = []
+    rows: list[Row] = []
     with db:
-        found.extend(db.execute(MESSAGE_OF, key).get for key in keys)
-    return tuple(StoredMessage(*row) for row in found if row is not None)
+        rows.extend(db.executemany(MESSAGE_OF, keys))
+    return tuple([StoredMessage(*row) for row in rows])
 
 
-def exchanges(
-    db: apsw.Connection, stream: str, before: int, limit: int
-) -> tuple[Answered, ...]:
+def exchanges(db: Db, stream: str, before: int, limit: int) -> tuple[Answered, ...]:
     """Read messages of a stream and their deliveries, as of one moment."""
     found: list[Answered] = []
     with db:
@@ -151,25 +184,25 @@ def exchanges(
     return tuple(found)
 
 
-def correlated(db: apsw.Connection, correlation_id: str) -> tuple[StoredDelivery, ...]:
+def correlated(db: Db, correlation_id: str) -> tuple[StoredDelivery, ...]:
     """Read the deliveries that belong to one message."""
     rows = db.execute(CORRELATED, (correlation_id,))
-    return tuple(StoredDelivery(*row) for row in rows)
+    return tuple([StoredDelivery(*row) for row in rows])
 
 
 def undelivered(
-    db: apsw.Connection, connector: str | None, after: int, limit: int
+    db: Db, connector: str | None, after: int, limit: int
 ) -> tuple[StoredDelivery, ...]:
     """Read deliveries not yet settled, of one connector or of all."""
     if connector is None:
         rows = db.execute(UNDELIVERED, (after, limit))
     else:
         rows = db.execute(UNDELIVERED_OF, (connector, after, limit))
-    return tuple(StoredDelivery(*row) for row in rows)
+    return tuple([StoredDelivery(*row) for row in rows])
 
 
 def records(
-    db: apsw.Connection, kind: str, owner: str | None, before: int, limit: int
+    db: Db, kind: str, owner: str | None, before: int, limit: int
 ) -> tuple[StoredRecord, ...]:
     """Read records of a kind, of one owner or of all, those written last first."""
     below = before or NEVER
@@ -177,18 +210,18 @@ def records(
         rows = db.execute(RECORDS, (kind, below, limit))
     else:
         rows = db.execute(RECORDS_OF, (kind, owner, below, limit))
-    return tuple(StoredRecord(*row) for row in rows)
+    return tuple([StoredRecord(*row) for row in rows])
 
 
 def records_since(
-    db: apsw.Connection, kind: str, at: float, number: int, limit: int
+    db: Db, kind: str, at: float, number: int, limit: int
 ) -> tuple[StoredRecord, ...]:
     """Read records of a kind in the order of their times, then numbers."""
     rows = db.execute(RECORDS_SINCE, (kind, at, number, limit))
-    return tuple(StoredRecord(*row) for row in rows)
+    return tuple([StoredRecord(*row) for row in rows])
 
 
-def counts(db: apsw.Connection) -> Counts:
+def counts(db: Db) -> Counts:
     """Count rows by state, both tables as of one moment."""
     counted = Counts({}, {})
     for table, state, rows in db.execute(COUNT):
@@ -196,51 +229,25 @@ def counts(db: apsw.Connection) -> Counts:
     return counted
 
 
-COLUMNS = "kind, id, owner, part, epoch, version, body, at"
-VERSION = "SELECT version FROM entry WHERE kind = ? AND id = ?"
-PUT = """INSERT INTO entry(kind, id, owner, part, epoch, version, body, at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(kind, id) DO UPDATE SET
-    owner = excluded.owner, part = excluded.part, epoch = excluded.epoch,
-    version = excluded.version, body = excluded.body, at = excluded.at"""
-FORGET = "DELETE FROM entry WHERE kind = ? AND id = ?"
-ONE = f"SELECT {COLUMNS} FROM entry WHERE kind = ? AND id = ?"
-ALL = f"""SELECT {COLUMNS} FROM entry WHERE kind = ? AND id > ?
+ONE = f"SELECT {ENTRY} FROM entry WHERE kind = ? AND id = ?"
+ALL = f"""SELECT {ENTRY} FROM entry WHERE kind = ? AND id > ?
     ORDER BY id LIMIT ?"""
-OWNED = f"""SELECT {COLUMNS} FROM entry INDEXED BY entry_owner
+OWNED = f"""SELECT {ENTRY} FROM entry INDEXED BY entry_owner
     WHERE kind = ? AND owner = ? AND id > ? ORDER BY id LIMIT ?"""
 
 
-def put(db: apsw.Connection, row: Entry, epoch: int, at: float) -> None:
-    """Write an entry, or forget it.
-
-    Raises:
-        SequenceConflictError: its version is not the expected one.
-    """
-    version: int = db.execute(VERSION, (row.kind, row.id)).get or 0
-    if row.expected is not None and row.expected != version:
-        raise SequenceConflictError(
-            f"{row.kind} {row.id!r} is at version {version}, not at {row.expected}:"
-            " another writer was first; read it again"
-        )
-    if row.body is None:
-        db.execute(FORGET, (row.kind, row.id))
-    else:
-        key = (row.kind, row.id, row.owner, row.part, epoch)
-        db.execute(PUT, (*key, version + 1, row.body, at))
-
-
-def one(db: apsw.Connection, kind: str, name: str) -> StoredEntry | None:
+def one(db: Db, kind: str, name: str) -> StoredEntry | None:
     """Read one entry."""
     row = db.execute(ONE, (kind, name)).get
     return None if row is None else StoredEntry(*row)
 
 
 def listed(
-    db: apsw.Connection, kind: str, owner: str | None, after: str, limit: int
+    db: Db, kind: str, owner: str | None, after: str, limit: int
 ) -> tuple[StoredEntry, ...]:
     """Read entries of a kind, of one owner or of all, in the order of their ids."""
     if owner is None:
         rows = db.execute(ALL, (kind, after, limit))
     else:
         rows = db.execute(OWNED, (kind, owner, after, limit))
-    return tuple(StoredEntry(*row) for row in rows)
+    return tuple([StoredEntry(*row) for row in rows])

@@ -3,11 +3,15 @@
 Plain functions on an open connection, inside a transaction that the caller began
 and ends. They know nothing of threads, files or groups. `read.py` has what
 the reading calls give.
+
+Hardly any statement needs an answer before the next one: conditions stand in the
+statements, and whether one held is asked of `changes`. So a server can be sent many
+before it is asked for anything.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NoReturn
 
 from runtime.errors import (
     DeliveryKnownError,
@@ -15,13 +19,11 @@ from runtime.errors import (
     MisuseError,
     SequenceConflictError,
 )
-from runtime.sqlite import read as sqlite_entries
-from runtime.sqlite.facts import change_facts
+from runtime.sql.facts import change_facts
 from runtime.store.rows import Committed, Pruned
 
 if TYPE_CHECKING:
-    import apsw
-
+    from runtime.sql.read import Db
     from runtime.store.rows import (
         Accept,
         Amend,
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
         Commit,
         Defer,
         Enqueue,
+        Entry,
         NotSaid,
         Receipt,
         Record,
@@ -48,9 +51,11 @@ DEFER = """UPDATE inbox
     SET state = 'accepted', attempts = ?, due_at = ?, reason = ?, started_at = ?
     WHERE id = ? AND settled_at IS NULL"""
 LAST = "SELECT max(sequence) FROM journal WHERE stream = ?"
-APPEND = """INSERT INTO journal
-    (stream, sequence, kind, body, part, epoch, at, inbox_id)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
+NEW_EVENT = """INSERT INTO journal
+    (stream, sequence, kind, body, part, epoch, at, inbox_id)"""
+APPEND = f"{NEW_EVENT} VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+APPEND_FIRST = f"""{NEW_EVENT} SELECT ?, ?, ?, ?, ?, ?, ?, ?
+    WHERE coalesce(({LAST}), 0) = ?"""
 SNAPSHOT = """INSERT INTO snapshot(stream, sequence, schema, part, epoch, body, at)
     VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT(stream) DO UPDATE SET
     sequence = excluded.sequence, schema = excluded.schema, part = excluded.part,
@@ -71,20 +76,33 @@ RECEIVE = """UPDATE outbox SET state = ?, receipt = ?, attempts = ?, settled_at 
 RECORD = """INSERT OR REPLACE INTO record(kind, id, owner, part, epoch, body, at)
     VALUES (?, ?, ?, ?, ?, ?, ?)"""
 
-OLD_MESSAGES = """SELECT number, id,
+NEW_ENTRY = """INSERT INTO entry(kind, id, owner, part, epoch, body, at, version)
+    VALUES (?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT(kind, id)"""
+ADD_ENTRY = f"{NEW_ENTRY} DO NOTHING"
+PUT_ENTRY = f"""{NEW_ENTRY} DO UPDATE SET owner = excluded.owner,
+    part = excluded.part, epoch = excluded.epoch, version = entry.version + 1,
+    body = excluded.body, at = excluded.at"""
+CHANGE_ENTRY = """UPDATE entry SET owner = ?, part = ?, epoch = ?, body = ?, at = ?,
+    version = version + 1 WHERE kind = ? AND id = ? AND version = ?"""
+FORGET_ENTRY = "DELETE FROM entry WHERE kind = ? AND id = ?"
+FORGET_ENTRY_AT = f"{FORGET_ENTRY} AND version = ?"
+VERSION = "SELECT version FROM entry WHERE kind = ? AND id = ?"
+
+OLD_MESSAGES = """SELECT id,
     (SELECT count(*) FROM journal WHERE journal.inbox_id = inbox.id)
     FROM inbox WHERE settled_at IS NOT NULL AND settled_at < ?
     ORDER BY settled_at LIMIT ?"""
-FORGET_MESSAGE = "DELETE FROM inbox WHERE number = ?"
+FORGET_MESSAGE = "DELETE FROM inbox WHERE id = ?"
 FORGET_EVENTS = "DELETE FROM journal WHERE inbox_id = ?"
-PRUNE_OUTBOX = """DELETE FROM outbox WHERE number IN (
-    SELECT number FROM outbox WHERE settled_at IS NOT NULL AND settled_at < ?
-    ORDER BY settled_at LIMIT ?)"""
-PRUNE_RECORDS = """DELETE FROM record WHERE number IN (
-    SELECT number FROM record WHERE kind = ? AND at < ? ORDER BY at LIMIT ?)"""
+PRUNE_OUTBOX = """DELETE FROM outbox WHERE id IN (
+    SELECT id FROM outbox WHERE settled_at IS NOT NULL AND settled_at < ?
+    ORDER BY settled_at LIMIT ?) RETURNING 1"""
+PRUNE_RECORDS = """DELETE FROM record WHERE (kind, id) IN (
+    SELECT kind, id FROM record WHERE kind = ? AND at < ? ORDER BY at LIMIT ?)
+    RETURNING 1"""
 
 
-def write(db: apsw.Connection, commit: Commit, epoch: int) -> Committed:
+def write(db: Db, commit: Commit, epoch: int) -> Committed:
     """Write one commit.
 
     Raises:
@@ -108,13 +126,13 @@ def write(db: apsw.Connection, commit: Commit, epoch: int) -> Committed:
     for record in commit.records:
         put_record(db, record, epoch, at)
     for entry in commit.entries:
-        sqlite_entries.put(db, entry, epoch, at)
+        put_entry(db, entry, epoch, at)
     if commit.facts:
         change_facts(db, commit.facts, epoch, at)
     return Committed(accepted, sequences, enqueued)
 
 
-def change_messages(db: apsw.Connection, commit: Commit, at: float) -> None:
+def change_messages(db: Db, commit: Commit, at: float) -> None:
     """Write a commit's changes of messages that are not settled."""
     for amend in commit.amends:
         amend_message(db, amend)
@@ -124,7 +142,7 @@ def change_messages(db: apsw.Connection, commit: Commit, at: float) -> None:
         defer_message(db, defer, at)
 
 
-def change_deliveries(db: apsw.Connection, commit: Commit, at: float) -> None:
+def change_deliveries(db: Db, commit: Commit, at: float) -> None:
     """Write a commit's changes of known deliveries."""
     for sending in commit.send_attempts:
         mark_sending(db, sending)
@@ -134,7 +152,7 @@ def change_deliveries(db: apsw.Connection, commit: Commit, at: float) -> None:
         receive(db, receipt, at)
 
 
-def accept(db: apsw.Connection, row: Accept, epoch: int) -> int:
+def accept(db: Db, row: Accept, epoch: int) -> int:
     """Add a message to the inbox and give its number."""
     key = (row.id, row.connector, row.platform_id, row.part, epoch, row.stream)
     db.execute(ACCEPT, (*key, row.body, row.at, row.priority))
@@ -146,49 +164,52 @@ def accept(db: apsw.Connection, row: Accept, epoch: int) -> int:
     return db.last_insert_rowid()
 
 
-def amend_message(db: apsw.Connection, row: Amend) -> None:
+def amend_message(db: Db, row: Amend) -> None:
     """Replace the body of a message."""
     db.execute(AMEND, (row.body, row.inbox_id))
     if not db.changes():
         refuse_message(db, row.inbox_id)
 
 
-def claim_message(db: apsw.Connection, row: Claim, at: float) -> None:
+def claim_message(db: Db, row: Claim, at: float) -> None:
     """Note that somebody works on a message."""
     db.execute(CLAIM, (row.attempt, at, row.inbox_id))
     if not db.changes():
         refuse_message(db, row.inbox_id)
 
 
-def defer_message(db: apsw.Connection, row: Defer, at: float) -> None:
+def defer_message(db: Db, row: Defer, at: float) -> None:
     """Note that nobody works on a message any more."""
     db.execute(DEFER, (row.attempts, row.due_at, row.reason, at, row.inbox_id))
     if not db.changes():
         refuse_message(db, row.inbox_id)
 
 
-def append(db: apsw.Connection, row: Append, epoch: int, at: float) -> int:
+def append(db: Db, row: Append, epoch: int, at: float) -> int:
     """Add events to the end of a stream and give the number of its last one."""
-    last: int = db.execute(LAST, (row.stream,)).get or 0
-    if last != row.expected:
-        raise SequenceConflictError(
-            f"stream {row.stream!r} ends at {last}, not at {row.expected}: another"
-            " writer was first; read it again"
-        )
+    last = row.expected
     for event in row.events:
         last += 1
         given = (row.stream, last, event.kind, event.body, row.part, epoch, at)
-        db.execute(APPEND, (*given, row.inbox_id or None))
+        if last > row.expected + 1:
+            db.execute(APPEND, (*given, row.inbox_id or None))
+            continue
+        place = (row.stream, row.expected)
+        db.execute(APPEND_FIRST, (*given, row.inbox_id or None, *place))
+        if not db.changes():
+            refuse_append(db, row)
+    if not row.events and (db.execute(LAST, (row.stream,)).get or 0) != last:
+        refuse_append(db, row)
     return last
 
 
-def put_snapshot(db: apsw.Connection, row: Snapshot, epoch: int, at: float) -> None:
+def put_snapshot(db: Db, row: Snapshot, epoch: int, at: float) -> None:
     """Keep a snapshot, unless there is a newer one of its stream."""
     given = (row.stream, row.sequence, row.schema, row.part, epoch, row.body, at)
     db.execute(SNAPSHOT, given)
 
 
-def enqueue(db: apsw.Connection, row: Enqueue, epoch: int, at: float) -> int:
+def enqueue(db: Db, row: Enqueue, epoch: int, at: float) -> int:
     """Add a delivery to the outbox and give its number."""
     key = (row.delivery_id, row.connector, row.chat, row.correlation_id)
     db.execute(ENQUEUE, (*key, row.part, epoch, row.body, at))
@@ -199,40 +220,91 @@ def enqueue(db: apsw.Connection, row: Enqueue, epoch: int, at: float) -> int:
     return db.last_insert_rowid()
 
 
-def settle_message(db: apsw.Connection, row: Settle, at: float) -> None:
+def settle_message(db: Db, row: Settle, at: float) -> None:
     """Give a message that is not settled its terminal state."""
     db.execute(SETTLE, (row.state, row.reason, at, row.inbox_id))
     if not db.changes():
         refuse_message(db, row.inbox_id)
 
 
-def mark_sending(db: apsw.Connection, row: SendAttempt) -> None:
+def mark_sending(db: Db, row: SendAttempt) -> None:
     """Note that a platform is about to be asked."""
     db.execute(ATTEMPT, (row.attempt, row.delivery_id))
     if not db.changes():
         refuse_delivery(db, row.delivery_id)
 
 
-def put_back(db: apsw.Connection, row: NotSaid) -> None:
+def put_back(db: Db, row: NotSaid) -> None:
     """Note that a platform did not take a delivery, which waits."""
     db.execute(NOT_SAID, (row.why, row.delivery_id))
     if not db.changes():
         refuse_delivery(db, row.delivery_id)
 
 
-def receive(db: apsw.Connection, row: Receipt, at: float) -> None:
+def receive(db: Db, row: Receipt, at: float) -> None:
     """Give a delivery that is not settled its terminal state."""
     db.execute(RECEIVE, (row.state, row.receipt, row.attempts, at, row.delivery_id))
     if not db.changes():
         refuse_delivery(db, row.delivery_id)
 
 
-def put_record(db: apsw.Connection, row: Record, epoch: int, at: float) -> None:
+def put_record(db: Db, row: Record, epoch: int, at: float) -> None:
     """Write a record, in place of the one of its kind and id."""
     db.execute(RECORD, (row.kind, row.id, row.owner, row.part, epoch, row.body, at))
 
 
-def refuse_message(db: apsw.Connection, name: str) -> None:
+def put_entry(db: Db, row: Entry, epoch: int, at: float) -> None:
+    """Write an entry, or forget it."""
+    key = (row.kind, row.id)
+    told = (row.owner, row.part, epoch, row.body, at)
+    if row.expected is None:
+        if row.body is None:
+            db.execute(FORGET_ENTRY, key)
+        else:
+            db.execute(PUT_ENTRY, key + told)
+        return
+    if row.expected:
+        if row.body is None:
+            db.execute(FORGET_ENTRY_AT, (*key, row.expected))
+        else:
+            db.execute(CHANGE_ENTRY, (*told, *key, row.expected))
+        is_done = db.changes() > 0
+    elif row.body is None:
+        is_done = db.execute(VERSION, key).get is None
+    else:
+        db.execute(ADD_ENTRY, key + told)
+        is_done = db.changes() > 0
+    if not is_done:
+        refuse_entry(db, row)
+
+
+def refuse_append(db: Db, row: Append) -> NoReturn:
+    """Say why events could not be appended.
+
+    Raises:
+        SequenceConflictError: always.
+    """
+    last: int = db.execute(LAST, (row.stream,)).get or 0
+    raise SequenceConflictError(
+        f"stream {row.stream!r} ends at {last}, not at {row.expected}: another"
+        " writer was first; read it again"
+    )
+
+
+def refuse_entry(db: Db, row: Entry) -> NoReturn:
+    """Say why an entry could not be changed.
+
+    Raises:
+        SequenceConflictError: always.
+    """
+    version: int = db.execute(VERSION, (row.kind, row.id)).get or 0
+    raise SequenceConflictError(
+        f"{row.kind} {row.id!r} is at version {version}, not at {row.expected}:"
+        " another writer was first; read it again"
+    )
+
+
+def refuse_message(db: Db, name: str) -> NoReturn:
     """Say why a message could not be changed.
 
     Raises:
@@ -245,7 +317,7 @@ def refuse_message(db: apsw.Connection, name: str) -> None:
     raise DuplicateError(f"message {name!r} is {state} already and stays so")
 
 
-def refuse_delivery(db: apsw.Connection, name: str) -> None:
+def refuse_delivery(db: Db, name: str) -> NoReturn:
     """Say why a delivery could not be changed.
 
     Raises:
@@ -258,35 +330,23 @@ def refuse_delivery(db: apsw.Connection, name: str) -> None:
     raise DuplicateError(f"delivery {name!r} is {state} already and stays so")
 
 
-def prune(db: apsw.Connection, before: float, limit: int) -> Pruned:
+def prune(db: Db, before: float, limit: int) -> Pruned:
     """Forget rows settled long ago, and the events of their messages."""
-    numbers: list[tuple[int]] = []
+    names: list[tuple[str]] = []
     owners: list[tuple[str]] = []
     events = 0
-    found: list[tuple[Any, ...]] = list(db.execute(OLD_MESSAGES, (before, limit)))
-    for number, name, count in found:
+    for name, count in list(db.execute(OLD_MESSAGES, (before, limit))):
         if events and events + count > limit:
             break
         events += count
-        numbers.append((number,))
+        names.append((name,))
         owners.extend([(name,)] if count else [])
     db.executemany(FORGET_EVENTS, owners)
-    db.executemany(FORGET_MESSAGE, numbers)
-    db.execute(PRUNE_OUTBOX, (before, limit))
-    return Pruned(len(numbers), db.changes(), events)
+    db.executemany(FORGET_MESSAGE, names)
+    deliveries = len(list(db.execute(PRUNE_OUTBOX, (before, limit))))
+    return Pruned(len(names), deliveries, events)
 
 
-def prune_records(db: apsw.Connection, kind: str, before: float, limit: int) -> int:
+def prune_records(db: Db, kind: str, before: float, limit: int) -> int:
     """Forget records of a kind, those written longest ago first."""
-    db.execute(PRUNE_RECORDS, (kind, before, limit))
-    return db.changes()
-
-
-def probe(db: apsw.Connection) -> None:
-    """Take room on the disk, as a commit would."""
-    db.execute("INSERT OR REPLACE INTO probe VALUES (1, zeroblob(65536))")
-
-
-def end_probe(db: apsw.Connection) -> None:
-    """Give back what `probe` took."""
-    db.execute("DELETE FROM probe")
+    return len(list(db.execute(PRUNE_RECORDS, (kind, before, limit))))

@@ -8,13 +8,14 @@ depends on what somebody else told. FTS5's own bm25() would count every word ove
 the whole table. Vectors lie in the order of their scopes for the same reason; sqlite-
 vec's own table `vec0` keeps whole chunks for each partition, most of them empty.
 
-`SqliteFacts` implements the port `Facts` and hands the work to the store's two threads.
+How words are looked up, and vectors compared, each engine has its own way: `Lookup`.
+`SqlFacts` implements the port `Facts` and hands the work to the store's two threads.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from runtime.errors import DuplicateError
 from runtime.store.facts import (
@@ -37,8 +38,7 @@ from runtime.store.text import refuse_half_character
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    import apsw
-
+    from runtime.sql.read import Db, Row
     from runtime.store.facts import FactChange, FactListing, FactSearch
 
 
@@ -56,11 +56,13 @@ JOINED = "fact JOIN fact_scope AS home ON home.number = fact.scope"
 VALID = "(fact.expires_at IS NULL OR fact.expires_at > ?)"
 
 HOME = "SELECT number FROM fact_scope WHERE agent = ? AND scope = ?"
-NEW_HOME = "INSERT INTO fact_scope(agent, scope) VALUES (?, ?)"
-EMPTY_HOME = """DELETE FROM fact_scope WHERE number = ?1
-    AND NOT EXISTS (SELECT 1 FROM fact WHERE scope = ?1)"""
-REPLACED = """DELETE FROM fact WHERE scope = ?1 AND (id = ?2
-    OR (kind = ?3 AND key = ?4 AND key <> ''))"""
+# SQLite keeps no part with a scope.
+NEW_HOME = """INSERT INTO fact_scope(agent, scope)
+    SELECT ?, ? WHERE ? IS NOT NULL"""
+EMPTY_HOME = """DELETE FROM fact_scope WHERE number = ?
+    AND NOT EXISTS (SELECT 1 FROM fact WHERE scope = ?)"""
+REPLACED = """DELETE FROM fact WHERE scope = ? AND (id = ?
+    OR (kind = ? AND key = ? AND key <> ''))"""
 SAVE = """INSERT INTO fact(id, scope, kind, category, key, text, words, provenance,
     part, epoch, created_at, used_at, expires_at, space)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
@@ -70,21 +72,30 @@ VECTOR = """INSERT OR REPLACE INTO fact_vector(scope, number, space, vector)
     VALUES (?, ?, ?, ?)"""
 HAS_VECTOR = "UPDATE fact SET space = ? WHERE number = ?"
 
-HITS = f"""SELECT rowid FROM fact_words WHERE fact_words MATCH ?
-    ORDER BY rowid DESC LIMIT {MOST_HITS}"""
-DISTANCE = "vec_distance_cosine(vec_int8(vector), vec_int8(?))"
 EXPIRED = """SELECT number, scope FROM fact WHERE expires_at <= ?
     ORDER BY expires_at, number LIMIT ?"""
 UNEMBEDDED = f"""SELECT {FACT} FROM {JOINED}
-    WHERE home.agent = ?1 AND (fact.space < ?2 OR fact.space > ?2)
-    AND fact.number > ?3 ORDER BY fact.number LIMIT ?4"""
+    WHERE home.agent = ? AND (fact.space < ? OR fact.space > ?)
+    AND fact.number > ? ORDER BY fact.number LIMIT ?"""
 COUNTS = f"""SELECT fact.kind, fact.category, count(*) FROM {JOINED}
     WHERE home.agent = ? GROUP BY fact.kind, fact.category"""
 
 
-def change_facts(
-    db: apsw.Connection, changes: Iterable[FactChange], epoch: int, at: float
-) -> None:
+class Lookup(NamedTuple):
+    """How an engine finds facts."""
+
+    hits: str
+    """Gives the numbers of the facts whose words match, the newest first."""
+
+    match: Callable[[Iterable[str]], str]
+    """Writes down what matches words that begin with one of these."""
+
+    alike: Callable[[Db, FactSearch, list[int], Collection[int]], dict[int, float]]
+    """Says how alike the question and vectors of its scopes are: those of `limit` facts
+    that are most alike, and those of the facts that are named besides."""
+
+
+def change_facts(db: Db, changes: Iterable[FactChange], epoch: int, at: float) -> None:
     """Write the changes of facts of one commit, one after the other.
 
     Raises:
@@ -107,18 +118,18 @@ def change_facts(
                 put_vector(db, change)
 
 
-def homes(db: apsw.Connection, agent: str, scopes: Iterable[str]) -> list[int]:
+def homes(db: Db, agent: str, scopes: Iterable[str]) -> list[int]:
     """Give the numbers of an agent's scopes; an unknown scope has none."""
     found = [db.execute(HOME, (agent, scope)).get for scope in dict.fromkeys(scopes)]
     return [number for number in found if number is not None]
 
 
-def save(db: apsw.Connection, row: SaveFact, epoch: int, at: float) -> None:
+def save(db: Db, row: SaveFact, epoch: int, at: float) -> None:
     """Add a fact, in place of what it replaces."""
     home = db.execute(HOME, (row.agent, row.scope)).get
     if home is None:
-        db.execute(NEW_HOME, (row.agent, row.scope))
-        home = db.last_insert_rowid()
+        db.execute(NEW_HOME, (row.agent, row.scope, row.part))
+        home = db.execute(HOME, (row.agent, row.scope)).get
     else:
         db.execute(REPLACED, (home, row.id, row.kind, row.key))
     words = " ".join([f"{home}{SEPARATOR}{word}" for word in row.words])
@@ -131,12 +142,12 @@ def save(db: apsw.Connection, row: SaveFact, epoch: int, at: float) -> None:
         )
 
 
-def forget(db: apsw.Connection, row: ForgetFacts) -> None:
+def forget(db: Db, row: ForgetFacts) -> None:
     """Remove facts, and what is known of their scopes with the last one."""
     filters, given = where(row)
     for home in homes(db, row.agent, row.scopes):
         db.execute(f"DELETE FROM fact WHERE scope = ?{filters}", (home, *given))
-        db.execute(EMPTY_HOME, (home,))
+        db.execute(EMPTY_HOME, (home, home))
 
 
 def where(filters: ForgetFacts | FactListing) -> tuple[str, list[str]]:
@@ -155,11 +166,11 @@ def where(filters: ForgetFacts | FactListing) -> tuple[str, list[str]]:
 
 
 def marks(values: Collection[object]) -> str:
-    """Write one mark for each value."""
-    return ", ".join("?" * len(values))
+    """Write one mark for each value; what is in none of them is in nothing."""
+    return ", ".join("?" * len(values)) or "NULL"
 
 
-def put_vector(db: apsw.Connection, row: PutVector) -> None:
+def put_vector(db: Db, row: PutVector) -> None:
     """Keep the vector of a fact, if it is there still."""
     for home in homes(db, row.agent, (row.scope,)):
         number = db.execute(OWN, (row.id, home)).get
@@ -168,55 +179,53 @@ def put_vector(db: apsw.Connection, row: PutVector) -> None:
             db.execute(HAS_VECTOR, (row.space, number))
 
 
-def prune(db: apsw.Connection, now: float, limit: int) -> int:
+def prune(db: Db, now: float, limit: int) -> int:
     """Forget expired facts."""
     old: list[tuple[int, int]] = list(db.execute(EXPIRED, (now, limit)))
     db.executemany("DELETE FROM fact WHERE number = ?", [(row[0],) for row in old])
-    db.executemany(EMPTY_HOME, [(home,) for home in {row[1] for row in old}])
+    db.executemany(EMPTY_HOME, [(home, home) for home in {row[1] for row in old}])
     return len(old)
 
 
-def search_facts(db: apsw.Connection, asked: FactSearch) -> Found:
+def search_facts(db: Db, asked: FactSearch, lookup: Lookup) -> Found:
     """Find facts by their words and their vectors, all as of one moment."""
     found = Found((), 0, (0,) * len(asked.words))
     with db:
         there = homes(db, asked.agent, asked.scopes)
         if there:
-            found = search_in(db, asked, there)
+            found = search_in(db, asked, there, lookup)
     return found
 
 
-def search_in(db: apsw.Connection, asked: FactSearch, there: list[int]) -> Found:
+def search_in(db: Db, asked: FactSearch, there: list[int], lookup: Lookup) -> Found:
     """Find facts in scopes that there are."""
     total: int = db.execute(
         f"SELECT count(*) FROM fact WHERE scope IN ({marks(there)})"
         f" AND kind IN ({marks(asked.kinds)})",
         (*there, *asked.kinds),
     ).get
-    counts, evidence = hits(db, asked, there, total)
-    near = nearest(db, asked, there)
-    numbers = {*heaviest(evidence, asked.limit), *near}
-    near |= likeness(db, asked, there, numbers - near.keys())
-    rows: list[tuple[Any, ...]] = list(
-        db.execute(
-            f"SELECT {FACT} FROM {JOINED} WHERE fact.number IN ({marks(numbers)})"
-            f" AND fact.kind IN ({marks(asked.kinds)}) AND {VALID}",
-            (*numbers, *asked.kinds, asked.now),
-        )
+    counts, evidence = hits(db, asked, there, total, lookup)
+    told = heaviest(evidence, asked.limit)
+    alike = lookup.alike(db, asked, there, told) if asked.vector else {}
+    numbers = {*told, *alike}
+    rows = db.execute(
+        f"SELECT {FACT} FROM {JOINED} WHERE fact.number IN ({marks(numbers)})"
+        f" AND fact.kind IN ({marks(asked.kinds)}) AND {VALID}",
+        (*numbers, *asked.kinds, asked.now),
     )
-    found = [FoundFact(fact_of(row), near.get(row[0])) for row in rows]
+    found = [FoundFact(fact_of(row), alike.get(row[0])) for row in rows]
     return Found(tuple(found), total, counts)
 
 
 def hits(
-    db: apsw.Connection, asked: FactSearch, there: list[int], total: int
+    db: Db, asked: FactSearch, there: list[int], total: int, lookup: Lookup
 ) -> tuple[tuple[int, ...], dict[int, float]]:
     """Look each word up; give how many facts have it, and the score of each fact."""
     counts: list[int] = []
     evidence: dict[int, float] = {}
     for word in asked.words:
-        match = " OR ".join([f'"{home}{SEPARATOR}{word}"*' for home in there])
-        rows: list[tuple[int]] = list(db.execute(HITS, (match,)))
+        match = lookup.match([f"{home}{SEPARATOR}{word}" for home in there])
+        rows = list(db.execute(lookup.hits, (match,)))
         counts.append(len(rows))
         heavy = weight(total, len(rows))
         for (number,) in rows:
@@ -229,52 +238,13 @@ def heaviest(evidence: dict[int, float], most: int) -> list[int]:
     return sorted(evidence, key=lambda number: (-evidence[number], -number))[:most]
 
 
-def nearest(
-    db: apsw.Connection, asked: FactSearch, there: list[int]
-) -> dict[int, float]:
-    """Give the facts whose vectors are nearest, and how alike they are."""
-    if not asked.vector:
-        return {}
-    rows: list[tuple[int, float | None]] = list(
-        db.execute(
-            f"SELECT number, {DISTANCE} AS far FROM fact_vector"
-            f" WHERE scope IN ({marks(there)}) AND space = ? AND length(vector) = ?"
-            " ORDER BY far LIMIT ?",
-            (asked.vector, *there, asked.space, len(asked.vector), asked.limit),
-        )
-    )
-    return as_similarities(rows)
-
-
-def likeness(
-    db: apsw.Connection, asked: FactSearch, there: list[int], numbers: set[int]
-) -> dict[int, float]:
-    """Say how alike the vectors of certain facts are."""
-    if not (asked.vector and numbers):
-        return {}
-    rows: list[tuple[int, float | None]] = list(
-        db.execute(
-            f"SELECT number, {DISTANCE} FROM fact_vector"
-            f" WHERE scope IN ({marks(there)}) AND number IN ({marks(numbers)})"
-            " AND space = ? AND length(vector) = ?",
-            (asked.vector, *there, *numbers, asked.space, len(asked.vector)),
-        )
-    )
-    return as_similarities(rows)
-
-
-def as_similarities(rows: list[tuple[int, float | None]]) -> dict[int, float]:
-    """Turn distances into similarities; a zero vector is similar to nothing."""
-    return {number: 0.0 if far is None else 1.0 - far for number, far in rows}
-
-
-def listed(db: apsw.Connection, listing: FactListing) -> tuple[StoredFact, ...]:
+def listed(db: Db, listing: FactListing) -> tuple[StoredFact, ...]:
     """List facts by kind, category and key."""
     there = homes(db, listing.agent, listing.scopes)
     return listed_in(db, listing, there) if there else ()
 
 
-def lists(db: apsw.Connection, listings: tuple[FactListing, ...]) -> FactLists:
+def lists(db: Db, listings: tuple[FactListing, ...]) -> FactLists:
     """Take several listings of the same scopes, all as of one moment."""
     found = FactLists(((),) * len(listings), is_blank=True)
     with db:
@@ -284,9 +254,7 @@ def lists(db: apsw.Connection, listings: tuple[FactListing, ...]) -> FactLists:
     return found
 
 
-def listed_in(
-    db: apsw.Connection, listing: FactListing, there: list[int]
-) -> tuple[StoredFact, ...]:
+def listed_in(db: Db, listing: FactListing, there: list[int]) -> tuple[StoredFact, ...]:
     """Give facts of scopes that there are."""
     filters, given = where(listing)
     order = "used_at, fact.number" if listing.is_least_used_first else "number DESC"
@@ -299,20 +267,20 @@ def listed_in(
 
 
 def unembedded(
-    db: apsw.Connection, agent: str, space: str, after: int, limit: int
+    db: Db, agent: str, space: str, after: int, limit: int
 ) -> tuple[StoredFact, ...]:
     """Give facts without an embedding in this space."""
-    rows = db.execute(UNEMBEDDED, (agent, space, after, limit))
+    rows = db.execute(UNEMBEDDED, (agent, space, space, after, limit))
     return tuple([fact_of(row) for row in rows])
 
 
-def counts(db: apsw.Connection, agent: str) -> dict[tuple[str, str], int]:
+def counts(db: Db, agent: str) -> dict[tuple[str, str], int]:
     """Count an agent's facts by kind and category."""
-    rows: Iterable[tuple[str, str, int]] = db.execute(COUNTS, (agent,))
+    rows = db.execute(COUNTS, (agent,))
     return {(kind, category): count for kind, category, count in rows}
 
 
-def fact_of(row: tuple[Any, ...]) -> StoredFact:
+def fact_of(row: Row) -> StoredFact:
     """Make a fact of a row that was selected by `FACT`."""
     words = tuple([word.partition(SEPARATOR)[2] for word in row[8].split(" ") if word])
     return StoredFact(
@@ -340,27 +308,31 @@ T = TypeVar("T")
 class Jobs(Protocol):
     """Has work done on a connection: `JobQueue`, in a thread of its own."""
 
-    async def call(self, work: Callable[[apsw.Connection], T], size: int = 0) -> T:
+    async def call(self, work: Callable[[Any], T], size: int = 0) -> T:
         """Have it done, and give what it gives."""
         ...
 
 
-class SqliteFacts:
-    """Facts in a file; see `runtime.store.facts.Facts` for what may be relied on.
+class SqlFacts:
+    """Facts in SQL; see `runtime.store.facts.Facts` for what may be relied on.
 
     Args:
         reading: who has it read.
         writing: who has it written.
+        lookup: how the engine finds them.
     """
 
-    def __init__(self, reading: Jobs, writing: Jobs) -> None:
+    def __init__(self, reading: Jobs, writing: Jobs, lookup: Lookup) -> None:
         self._reading = reading
         self._writing = writing
+        self._lookup = lookup
 
     async def search(self, search: FactSearch) -> Found:
         """Find facts; see the port."""
         refuse_search(search)
-        return await self._reading.call(partial(search_facts, asked=search))
+        return await self._reading.call(
+            partial(search_facts, asked=search, lookup=self._lookup)
+        )
 
     async def listed(self, listing: FactListing) -> tuple[StoredFact, ...]:
         """Give facts by what they are called; see the port."""

@@ -1,39 +1,53 @@
-"""Reading a database from outside, while another process may be using it.
+"""A database as operators reach it, while a server may be using it.
 
-It makes, changes and upgrades nothing. Each call is done at once, in the thread that
-makes it.
+Implements the larger part of `runtime.store.database`. Each call is done at once, in
+the thread that makes it; each change by hand is one short transaction of its own.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+import abc
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 import trio
 
 from runtime.errors import MisuseError
-from runtime.sqlite import read as reads
-from runtime.sqlite.facts import SqliteFacts
-from runtime.sqlite.read import DELIVERY, EVENT, MESSAGE, NEVER, RECORD
+from runtime.sql import read as reads
+from runtime.sql import write as rows
+from runtime.sql.facts import SqlFacts
+from runtime.sql.read import DELIVERY, EVENT, MESSAGE, NEVER, RECORD
 from runtime.store.database import (
+    DROPPED,
     FIRST,
     MOST_NAMED,
     JournalEntry,
     Mark,
     OldestOpen,
+    RepairResult,
     Totals,
+    dropped_delivery,
+    dropped_message,
     many_found,
     none_found,
+    retried_delivery,
+    retried_message,
 )
 from runtime.store.port import refuse_limit
-from runtime.store.rows import StoredDelivery, StoredEvent, StoredMessage, StoredRecord
+from runtime.store.rows import (
+    BY_HAND,
+    Commit,
+    StoredDelivery,
+    StoredEvent,
+    StoredMessage,
+    StoredRecord,
+)
 from runtime.store.text import refuse_half_character
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
-
-    import apsw
-
-    from runtime.sqlite.file import SqliteFile
+    from runtime.sql.facts import Lookup
+    from runtime.sql.read import Db, Row
     from runtime.store.rows import (
         Counts,
         DeliveryState,
@@ -43,13 +57,12 @@ if TYPE_CHECKING:
     )
 
 T = TypeVar("T")
-Rows = list[tuple[Any, ...]]
 
 PAGE = 1000
 """Rows read at once."""
 
 LAST_CHARACTER = "\U0010ffff"
-"""Sorts behind all others, as SQLite compares text: by its UTF-8 bytes."""
+"""Sorts behind all others, as texts are compared: by their UTF-8 bytes."""
 
 EVENTS = f"""SELECT number, {EVENT} FROM journal
     WHERE (stream = ? OR (stream > ? AND stream < ?)) AND number > ?
@@ -64,7 +77,7 @@ RECENT = f"""SELECT {RECORD} FROM record INDEXED BY record_at
     WHERE kind = ? AND at >= ? AND (at, number) < (?, ?)
     ORDER BY at DESC, number DESC LIMIT ?"""
 ENDING = """SELECT DISTINCT stream FROM journal
-    WHERE substr(stream, -length(?1)) = ?1 LIMIT ?2"""
+    WHERE substr(stream, length(stream) - length(?) + 1) = ? LIMIT ?"""
 TOTALS = """SELECT (SELECT count(*) FROM inbox), (SELECT count(*) FROM outbox),
     (SELECT count(*) FROM journal)"""
 # The rows that are not settled have an index of their own.
@@ -73,40 +86,141 @@ OLDEST = """SELECT
     (SELECT min(enqueued_at) FROM outbox WHERE settled_at IS NULL)"""
 KINDS = "SELECT kind, count(*) FROM record GROUP BY kind"
 
+# Why the attempts stay: each has its row in the ledger. `BY_HAND` grants new ones, and
+# tells a delivery that is to be said once more from one that was handed over twice.
+RETRY = """UPDATE inbox SET state = 'accepted', reason = ?, due_at = 0.0,
+    settled_at = NULL WHERE id = ?"""
+HURRY = "UPDATE inbox SET due_at = 0.0 WHERE id = ?"
+DROP = "UPDATE inbox SET state = 'dropped', reason = ?, settled_at = ? WHERE id = ?"
+EPOCH = "SELECT max(epoch) FROM entry"
+RETRY_DELIVERY = """UPDATE outbox SET state = 'pending', receipt = ?,
+    settled_at = NULL WHERE id = ?"""
+DROP_DELIVERY = """UPDATE outbox SET state = 'dead', receipt = ?, settled_at = ?
+    WHERE id = ?"""
 
-class SqliteInspection:
-    """Reads the rows of a database; made by `SqliteDatabase.inspect`; see the port.
+
+class Telling(Protocol):
+    """Where a database is: a file, or a server."""
+
+    def told(self) -> AbstractContextManager[None]:
+        """Translate the engine's errors while the block runs."""
+        ...
+
+
+class SqlRepair(abc.ABC):
+    """Changes by hand; see the port."""
+
+    locking: ClassVar[str] = ""
+    """Ends a statement that reads what is changed next, so that nobody else does."""
+
+    @abc.abstractmethod
+    def changing(self) -> AbstractContextManager[Db]:
+        """Open the database for one transaction, kept if nothing is raised."""
+
+    @abc.abstractmethod
+    def notice(self, db: Db) -> None:
+        """Have a running server notice that something was changed."""
+
+    @abc.abstractmethod
+    def is_served(self) -> bool:
+        """Whether a process works with it."""
+
+    def retry_message(self, name: str, now: float) -> RepairResult:
+        """Have a message tried at once; see the port."""
+        with self.changing() as db:
+            row = find_message(db, name, self.locking)
+            result = retried_message(row, now)
+            if result.has_changed:
+                is_dead = row.state == "dead"
+                given = (BY_HAND, row.id) if is_dead else (row.id,)
+                db.execute(RETRY if is_dead else HURRY, given)
+                self.notice(db)
+        return result
+
+    def drop_message(
+        self, name: str, now: float, settling: Callable[[StoredMessage], Commit]
+    ) -> RepairResult:
+        """Settle a message as dropped; see the port."""
+        with self.changing() as db:
+            row = find_message(db, name, self.locking)
+            result = dropped_message(row, is_served=self.is_served())
+            if result.has_changed:
+                if row.state == "dead":
+                    db.execute(DROP, (DROPPED, now, row.id))
+                else:
+                    rows.write(db, settling(row), row.epoch)
+                self.notice(db)
+        return result
+
+    def retry_delivery(self, name: str) -> RepairResult:
+        """Have a delivery sent again; see the port."""
+        with self.changing() as db:
+            row = find_delivery(db, name, self.locking)
+            result = retried_delivery(row)
+            if result.has_changed:
+                db.execute(RETRY_DELIVERY, (BY_HAND, row.id))
+                self.notice(db)
+        return result
+
+    def drop_delivery(self, name: str, now: float) -> RepairResult:
+        """Settle a delivery as dead; see the port."""
+        with self.changing() as db:
+            row = find_delivery(db, name, self.locking)
+            result = dropped_delivery(row)
+            if result.has_changed:
+                db.execute(DROP_DELIVERY, (DROPPED, now, row.id))
+                self.notice(db)
+        return result
+
+    def write(self, commits: Iterable[Commit]) -> int:
+        """Store units, all of them or none; see the port."""
+        count = 0
+        with self.changing() as db:
+            epoch: int = db.execute(EPOCH).get or 0
+            for commit in commits:
+                rows.write(db, commit, epoch)
+                count += 1
+            self.notice(db)
+        return count
+
+
+class SqlInspection:
+    """Reads the rows of a database; made by `Database.inspect`; see the port.
+
+    It makes, changes and upgrades nothing.
 
     Args:
-        file: whose errors are told.
+        place: whose errors are told.
         db: an open connection to it; inside a transaction all calls see one moment.
     """
 
-    def __init__(self, file: SqliteFile, db: apsw.Connection) -> None:
-        self._file = file
+    def __init__(self, place: Telling, db: Db) -> None:
+        self._place = place
         self._db = db
+
+    def _rows(self, sql: str, given: tuple[object, ...] = ()) -> list[Row]:
+        with self._place.told():
+            return list(self._db.execute(sql, given))
 
     def counts(self) -> Counts:
         """Count messages and deliveries by state; see the port."""
-        with self._file.told():
+        with self._place.told():
             return reads.counts(self._db)
 
     def oldest_open(self) -> OldestOpen:
         """Give since when the oldest rows wait; see the port."""
-        with self._file.told():
-            message, delivery = next(self._db.execute(OLDEST))
+        message, delivery = self._rows(OLDEST)[0]
         return OldestOpen(message or 0.0, delivery or 0.0)
 
     def totals(self) -> Totals:
         """Count all rows; see the port."""
-        with self._file.told():
-            messages, deliveries, events = next(self._db.execute(TOTALS))
-            kinds = {str(kind): int(rows) for kind, rows in self._db.execute(KINDS)}
+        messages, deliveries, events = self._rows(TOTALS)[0]
+        kinds = {str(kind): int(count) for kind, count in self._rows(KINDS)}
         return Totals(int(messages), int(deliveries), int(events), kinds)
 
     def message(self, name: str) -> StoredMessage:
         """Give the one message whose id is or begins with `name`; see the port."""
-        with self._file.told():
+        with self._place.told():
             return find_message(self._db, name)
 
     def messages(
@@ -119,12 +233,12 @@ class SqliteInspection:
     ) -> tuple[StoredMessage, ...]:
         """Give messages in any of these states; see the port."""
         order = ("inbox", newest_first, past)
-        rows = self._listed(order, MESSAGE, states, limit)
-        return tuple([StoredMessage(*row) for row in rows])
+        found = self._listed(order, MESSAGE, states, limit)
+        return tuple([StoredMessage(*row) for row in found])
 
     def delivery(self, name: str) -> StoredDelivery:
         """Give the one delivery whose id is or begins with `name`; see the port."""
-        with self._file.told():
+        with self._place.told():
             return find_delivery(self._db, name)
 
     def deliveries(
@@ -137,8 +251,8 @@ class SqliteInspection:
     ) -> tuple[StoredDelivery, ...]:
         """Give deliveries in any of these states; see the port."""
         order = ("outbox", newest_first, 0)
-        rows = self._listed(order, DELIVERY, states, limit, besides)
-        return tuple([StoredDelivery(*row) for row in rows])
+        found = self._listed(order, DELIVERY, states, limit, besides)
+        return tuple([StoredDelivery(*row) for row in found])
 
     def count_deliveries(
         self, states: Collection[DeliveryState] = (), besides: Collection[str] = ()
@@ -146,13 +260,12 @@ class SqliteInspection:
         """Count deliveries in any of these states; see the port."""
         chosen, given = where(states, besides)
         sql = f"SELECT count(*) FROM outbox WHERE {chosen} TRUE"
-        with self._file.told():
-            return int(self._db.execute(sql, given).get)
+        return int(self._rows(sql, given)[0][0])
 
     def deliveries_of(self, correlation_id: str) -> tuple[StoredDelivery, ...]:
         """Give all deliveries that belong to one message; see the port."""
         refuse_half_character(correlation_id)
-        with self._file.told():
+        with self._place.told():
             return reads.correlated(self._db, correlation_id)
 
     def events(
@@ -172,35 +285,31 @@ class SqliteInspection:
         """Give all events, stream by stream; see the port."""
         last = ("", 0)
         while True:
-            with self._file.told():
-                rows = list(self._db.execute(JOURNAL, (*last, PAGE)))
-            for row in rows:
+            found = self._rows(JOURNAL, (*last, PAGE))
+            for row in found:
                 event = StoredEvent(*row)
                 last = (event.stream, event.sequence)
                 yield event
-            if len(rows) < PAGE:
+            if len(found) < PAGE:
                 return
 
     def streams_ending(self, end: str, limit: int = 10) -> tuple[str, ...]:
         """Name streams whose name ends so; see the port."""
         refuse_limit(limit)
         refuse_half_character(end)
-        with self._file.told():
-            rows = list(self._db.execute(ENDING, (end, limit)))
-        return tuple(str(name) for (name,) in rows)
+        return tuple([str(row[0]) for row in self._rows(ENDING, (end, end, limit))])
 
     def snapshot(self, stream: str) -> StoredSnapshot | None:
         """Give the newest snapshot of a stream; see the port."""
         refuse_half_character(stream)
-        with self._file.told():
+        with self._place.told():
             return reads.snapshot(self._db, stream)
 
     def record(self, kind: str, name: str) -> StoredRecord | None:
         """Give the one record of this kind and id; see the port."""
         refuse_half_character(kind + name)
-        with self._file.told():
-            row = self._db.execute(RECORD_OF, (kind, name)).get
-        return None if row is None else StoredRecord(*row)
+        found = self._rows(RECORD_OF, (kind, name))
+        return StoredRecord(*found[0]) if found else None
 
     def records(
         self, kind: str, since: float = 0.0, past: Mark = FIRST
@@ -208,25 +317,24 @@ class SqliteInspection:
         """Give records of a kind, the newest first; see the port."""
         last = past
         while True:
-            with self._file.told():
-                rows = list(self._db.execute(RECENT, (kind, since, *last, PAGE)))
-            for row in rows:
+            found = self._rows(RECENT, (kind, since, *last, PAGE))
+            for row in found:
                 record = StoredRecord(*row)
                 last = (record.at, record.number)
                 yield record
-            if len(rows) < PAGE:
+            if len(found) < PAGE:
                 return
 
     def entries(self, kind: str, owner: str | None = None) -> Iterator[StoredEntry]:
         """Give entries of a kind in the order of their ids; see the port."""
         after = ""
         while True:
-            with self._file.told():
-                rows = reads.listed(self._db, kind, owner, after, PAGE)
-            yield from rows
-            if len(rows) < PAGE:
+            with self._place.told():
+                found = reads.listed(self._db, kind, owner, after, PAGE)
+            yield from found
+            if len(found) < PAGE:
                 return
-            after = rows[-1].id
+            after = found[-1].id
 
     def _entries(
         self, sql: str, name: str, number: int, limit: int
@@ -235,11 +343,9 @@ class SqliteInspection:
         refuse_half_character(name)
         # `0` is the character behind `/`.
         given = (name, f"{name}/", f"{name}0", number, limit)
-        with self._file.told():
-            return tuple(
-                JournalEntry(number, StoredEvent(*row))
-                for number, *row in self._db.execute(sql, given)
-            )
+        return tuple(
+            [JournalEntry(at, StoredEvent(*row)) for at, *row in self._rows(sql, given)]
+        )
 
     def _listed(
         self,
@@ -248,7 +354,7 @@ class SqliteInspection:
         states: Collection[str],
         limit: int,
         besides: Collection[str] = (),
-    ) -> Rows:
+    ) -> list[Row]:
         refuse_limit(limit)
         table, newest_first, past = order
         chosen, given = where(states, besides)
@@ -257,8 +363,7 @@ class SqliteInspection:
         side, way = ("<", "DESC") if newest_first else (">", "ASC")
         sql = f"""SELECT {columns} FROM {table} WHERE {chosen} number {side} ?
             ORDER BY number {way} LIMIT ?"""
-        with self._file.told():
-            return list(self._db.execute(sql, (*given, past, limit)))
+        return self._rows(sql, (*given, past, limit))
 
 
 def where(
@@ -275,79 +380,85 @@ def where(
     return chosen, (*states, *(each for receipt in besides for each in [receipt] * 2))
 
 
-def find_message(db: apsw.Connection, name: str) -> StoredMessage:
+def find_message(db: Db, name: str, locking: str = "") -> StoredMessage:
     """Find the one message whose id is `name`, or else begins with it.
 
     Raises:
         MisuseError: there is none, or more than one.
     """
-    return StoredMessage(*find(db, "inbox", MESSAGE, name))
+    return StoredMessage(*find(db, "inbox", MESSAGE, name, locking))
 
 
-def find_delivery(db: apsw.Connection, name: str) -> StoredDelivery:
+def find_delivery(db: Db, name: str, locking: str = "") -> StoredDelivery:
     """Find the one delivery whose id is `name`, or else begins with it.
 
     Raises:
         MisuseError: there is none, or more than one.
     """
-    return StoredDelivery(*find(db, "outbox", DELIVERY, name))
+    return StoredDelivery(*find(db, "outbox", DELIVERY, name, locking))
 
 
-def find(db: apsw.Connection, table: str, columns: str, name: str) -> tuple[Any, ...]:
+def find(db: Db, table: str, columns: str, name: str, locking: str) -> Row:
     """Find the one row of the inbox or outbox whose id is `name`, or begins with it.
+
+    Args:
+        db: an open connection.
+        table: which of the two.
+        columns: what to give.
+        name: an id, or its beginning.
+        locking: see `SqlRepair`.
 
     Raises:
         MisuseError: there is none, or more than one.
     """
     what = "message" if table == "inbox" else "delivery"
     refuse_half_character(name)
-    select = f"SELECT id, {columns} FROM {table}"
-    rows = list(db.execute(f"{select} WHERE id = ?", (name,)))
-    if not rows and name:
-        rows = list(
-            db.execute(
-                f"{select} WHERE id > ? AND id < ? ORDER BY id LIMIT ?",
-                (name, name + LAST_CHARACTER, MOST_NAMED + 1),
-            )
-        )
-    if not rows:
+    whole = f"SELECT {columns} FROM {table} WHERE id = ?{locking}"
+    row: Row | None = db.execute(whole, (name,)).get
+    if row is None and name:
+        begun = f"SELECT id FROM {table} WHERE id > ? AND id < ? ORDER BY id LIMIT ?"
+        given = (name, name + LAST_CHARACTER, MOST_NAMED + 1)
+        ids = [str(found[0]) for found in db.execute(begun, given)]
+        if len(ids) > 1:
+            raise MisuseError(many_found(what, name, ids))
+        row = db.execute(whole, ids).get if ids else None
+    if row is None:
         raise MisuseError(none_found(what, name))
-    if len(rows) > 1:
-        raise MisuseError(many_found(what, name, [str(row[0]) for row in rows]))
-    return tuple(rows[0][1:])
+    return row
 
 
 class AtOnce:
     """Does what a thread would do, in the thread that asks.
 
     Args:
-        file: whose errors are told.
+        place: whose errors are told.
         db: an open connection to it.
     """
 
-    def __init__(self, file: SqliteFile, db: apsw.Connection) -> None:
-        self._file = file
+    def __init__(self, place: Telling, db: Db) -> None:
+        self._place = place
         self._db = db
 
-    async def call(self, work: Callable[[apsw.Connection], T], size: int = 0) -> T:
+    async def call(self, work: Callable[[Db], T], size: int = 0) -> T:
         """Do `work`, and give what it gives; `size` means nothing here."""
         del size
         await trio.lowlevel.checkpoint()
-        with self._file.told():
+        with self._place.told():
             return work(self._db)
 
 
-class SqliteReader:
-    """Entries and facts of a database; made by `SqliteDatabase.reader`; see the port.
+class SqlReader:
+    """Entries and facts of a database; made by `Database.reader`; see the port.
 
     Args:
-        file: whose errors are told.
+        place: whose errors are told.
         db: an open connection to it, for reading only.
+        lookup: how its engine finds facts.
     """
 
-    def __init__(self, file: SqliteFile, db: apsw.Connection) -> None:
-        self._jobs = AtOnce(file, db)
-        self.facts = SqliteFacts(self._jobs, self._jobs)
+    def __init__(self, place: Telling, db: Db, lookup: Lookup) -> None:
+        self._jobs = AtOnce(place, db)
+        self.facts = SqlFacts(self._jobs, self._jobs, lookup)
         """What is remembered."""
 
     async def entry(self, kind: str, name: str) -> StoredEntry | None:
