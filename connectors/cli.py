@@ -53,6 +53,10 @@ COMMANDS = {
     ),
     "login": ("connectors.commands.login", "Log a browser in to the web page."),
     "logs": ("connectors.commands.logs", "Show lines of the log."),
+    "nodes": (
+        "connectors.commands.nodes",
+        "Show the processes of one company; move it.",
+    ),
     "pairing": ("connectors.commands.pairing", "Let strangers in, or out again."),
     "people": ("connectors.commands.people", "Show who is known; link accounts."),
     "play": (

@@ -1,7 +1,8 @@
 """Makes a running company from settings.
 
 `app.open_app` opens one; `assembly.py` says what the settings mean for the domain;
-`reload/` takes changed settings over while the company runs.
+`reload/` takes changed settings over while the company runs; `nodes.py` has several
+processes stand by for each other.
 """
 
 __all__ = [
@@ -9,6 +10,7 @@ __all__ = [
     "hooks",
     "kit",
     "models",
+    "nodes",
     "reload",
     "shutdown",
     "tool_sources",

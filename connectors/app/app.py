@@ -75,7 +75,10 @@ from runtime.telemetry.logs import EventLog
 from runtime.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
+    import socket
+
     from actors.messages.tracing import Trace
+    from connectors.app.nodes import CompanySeat
     from runtime.postgresql.store import PostgresqlStore
 
 LOG = EventLog("store")
@@ -169,6 +172,8 @@ class App:
 
     files: tuple[Path, ...] = ()
     """The settings file, and what it includes; nothing as long as nobody says."""
+    seat: CompanySeat | None = None
+    """As which node it runs; None: as the only process."""
 
     is_draining: bool = False
     is_damaged: bool = False
@@ -215,6 +220,8 @@ class App:
         reasons = [] if self.store.healthy else ["the store cannot write: see the log"]
         if self.is_damaged:
             reasons = ["the database is damaged: see the log"]
+        if self.seat is not None and (trouble := self.seat.node.trouble()):
+            reasons.append(trouble)
         reasons += [
             f"model {name} keeps all its turns waiting"
             for name in await self._named(names.LIMITER, StuckModels())
@@ -249,13 +256,15 @@ class App:
 
 
 @asynccontextmanager
-async def open_app(
+async def open_app(  # noqa: PLR0913  what a company is made of
     config: AppConfig,
     transports: Mapping[str, MakeTransport],
     redact: Callable[[str], str] = str,
     private: Iterable[Path] = (),
     clock: Clock | None = None,
     admin: AdminConfig | None = None,
+    *,
+    seat: CompanySeat | None = None,
 ) -> AsyncGenerator[App]:
     """Run a company until the block ends; then stop it in order.
 
@@ -266,6 +275,7 @@ async def open_app(
         private: files of settings and secrets, which no program may reach.
         clock: None is the machine's.
         admin: where operators may ask; None: nowhere.
+        seat: as which node it runs; None: as the only process.
 
     Raises:
         connectors.sandbox.plan.SandboxError: agents may run programs, and there is no
@@ -280,7 +290,7 @@ async def open_app(
     async with AsyncExitStack() as stack:
         stock = await open_stock(config, clock, metrics, private)
         stock.current = stock.catalogue(config)
-        store = await _store(config, line, stack)
+        store = await _store(config, line, stack, seat)
         hooking = Hooking(config, stock.sandbox)
         blobs = BlobFolder(folder_of(config), config.files, clock)
         services = Services(
@@ -324,12 +334,14 @@ async def open_app(
             blobs,
             Gauges(metrics, _database(config), clock),
         )
+        if seat is not None:
+            app.seat = seat
         app.doors = doors_of(config)
         app.hooks = hooking.branches(metrics, store, clock)
         app.receivers = make_receivers(config, clock, posts, stack)
         app.company = _company(config, services, app, transports, admin, stack)
         app.announcing = Announcing(app.company.services, system.find)
-        _reserve_addresses(app, stack)
+        _reserve_addresses(app, stack, {} if seat is None else seat.sockets)
         store.when_damaged(partial(_give_up_waiting, app, line))
         await system.start_root(tree(app.company), names.ROOT)
         _bounce_dead_letters(system)
@@ -447,22 +459,27 @@ def _doors(app: App, services: Services) -> IncomingWebhooks:
     return IncomingWebhooks(lambda: app.doors, hand_in, app.webhooks, key)
 
 
-def _reserve_addresses(app: App, stack: AsyncExitStack) -> None:
+def _reserve_addresses(
+    app: App, stack: AsyncExitStack, sockets: Mapping[str, socket.socket]
+) -> None:
     """Take the addresses before anything runs.
 
     Why: a supervisor would try again for ever what only the operator can mend.
     """
-    for server in app.transports.values():
+    for name, server in app.transports.items():
         if isinstance(server, ServerTransport):
             stack.callback(server.release)
-            server.reserve()
+            server.reserve(sockets.get(name))
 
 
 async def _store(
-    config: AppConfig, line: LineMetrics, stack: AsyncExitStack
+    config: AppConfig,
+    line: LineMetrics,
+    stack: AsyncExitStack,
+    seat: CompanySeat | None,
 ) -> SqliteStore | PostgresqlStore:
     if config.store.kind == "postgresql":
-        return await _store_on_server(config, line, stack)
+        return await _store_on_server(config, line, stack, seat)
     options = SqliteOptions(synchronous=config.store.synchronous)
     file = SqliteFile(Path(config.store.path), options)
     beginning = Beginning(file.path)
@@ -473,7 +490,10 @@ async def _store(
 
 
 async def _store_on_server(
-    config: AppConfig, line: LineMetrics, stack: AsyncExitStack
+    config: AppConfig,
+    line: LineMetrics,
+    stack: AsyncExitStack,
+    seat: CompanySeat | None,
 ) -> PostgresqlStore:
     from runtime.postgresql.server import (  # noqa: PLC0415  see `_database`
         PostgresqlOptions,
@@ -481,7 +501,8 @@ async def _store_on_server(
     )
     from runtime.postgresql.store import PostgresqlStore  # noqa: PLC0415
 
-    options = PostgresqlOptions(synchronous=config.store.synchronous)
+    fence = None if seat is None else seat.fence
+    options = PostgresqlOptions(synchronous=config.store.synchronous, seat=fence)
     server = PostgresqlServer(address_of(config.store), options)
     store = await PostgresqlStore.open(server, on_commit=line.commit)
     stack.push_async_callback(store.aclose)

@@ -11,7 +11,7 @@ import hashlib
 import secrets
 from contextlib import contextmanager, suppress
 from ipaddress import IPv6Address, ip_address, ip_network
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import trio
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from actors.messages.inbound import Inbound
     from actors.transport import Ingress
 
+
+OpenSocket: TypeAlias = "Callable[[socket.socket | None], socket.socket]"
 
 SALT = secrets.token_bytes(16)
 """Of this process: what is stored of an address tells nobody the address."""
@@ -50,7 +52,8 @@ class ServerTransport:
     """Base of transports that listen on an address of this machine.
 
     Args:
-        open_socket: opens the listening socket; raises `OSError` if it cannot.
+        open_socket: opens the listening socket, or checks the one it is given; raises
+            `OSError` if it cannot.
     """
 
     scheme = "http"
@@ -59,21 +62,24 @@ class ServerTransport:
     advice = ""
     """One line for whoever starts it; empty: none."""
 
-    def __init__(self, open_socket: Callable[[], socket.socket]) -> None:
+    def __init__(self, open_socket: OpenSocket) -> None:
         self._open_socket = open_socket
         self._reserved: socket.socket | None = None
         self._bound = trio.Event()
         self._address = ("", 0)
 
-    def reserve(self) -> None:
+    def reserve(self, given: socket.socket | None = None) -> None:
         """Take the address; clients that connect before `listen` wait.
 
         Call `release` in the end.
 
+        Args:
+            given: listens there already; None: a new one is opened.
+
         Raises:
             ListenError: the address cannot be listened on.
         """
-        self._reserved = self._open_socket()
+        self._reserved = self._open_socket(given)
         self._keep_address(self._reserved)
 
     def give_up(self, reason: str) -> None:
@@ -111,7 +117,7 @@ class ServerTransport:
         Raises:
             ListenError: the address cannot be listened on.
         """
-        sock = self._reserved or self._open_socket()
+        sock = self._reserved or self._open_socket(None)
         self._reserved = None
         try:
             yield sock

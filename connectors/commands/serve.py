@@ -7,12 +7,16 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+import msgspec
 import trio
 
+from actors import names
 from connectors.app.app import App, open_app
 from connectors.app.reload.reload import Reloading, SettingsSource, Ways
 from connectors.chat.platforms import platform_of, serving
@@ -30,8 +34,12 @@ from connectors.commands.common.running import (
 )
 from connectors.commands.forget_person import erase_ordered
 from runtime import __version__
+from runtime.errors import SettingsError, StoreError, StoreUnavailableError
 from runtime.signals import has_terminal
 from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from connectors.app.nodes import CompanyNode, CompanySeat
 
 LOG = EventLog("serve")
 
@@ -116,41 +124,158 @@ class ServiceNotifier:
 
 
 async def _run(source: SettingsSource, hangup: Hangup, is_told: trio.Event) -> None:
+    ends = Ends(hangup, is_told, ServiceNotifier(os.environ))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ends.service.beat)
+        if source.settings.value.nodes.name:
+            await _run_node(source, ends)
+        else:
+            await _run_company(source, ends)
+        nursery.cancel_scope.cancel()
+    LOG.info("stopped")
+
+
+@dataclass(frozen=True)
+class Ends:
+    """What ends the process, and who is told of that."""
+
+    hangup: Hangup
+    is_told: trio.Event
+    service: ServiceNotifier
+
+
+async def _run_node(source: SettingsSource, ends: Ends) -> None:
+    """Stand by, run the company when it is this node's turn, and stand by again."""
+    # Why here: the only process of a company needs none of it.
+    from connectors.app.nodes import Doorkeeper, open_node  # noqa: PLC0415
+
+    config = source.settings.value
+    async with open_node(config) as node, trio.open_nursery() as nursery:
+        keeper = Doorkeeper(node, nursery, tell_address)
+        while not ends.is_told.is_set():
+            turn = partial(wait_any, node.wait_seat, ends.is_told.wait)
+            if not node.is_seated:
+                LOG.info("standing by", node=config.nodes.name)
+                ends.service.tell("READY=1")
+            sockets = await keeper.stand(source.settings.value, turn)
+            try:
+                if node.is_seated and not ends.is_told.is_set():
+                    source = await _read_again(source, node)
+                    await _take_turn(source, ends, sockets, node)
+            finally:
+                for each in sockets.values():
+                    each.close()
+        nursery.cancel_scope.cancel()
+
+
+async def _read_again(source: SettingsSource, node: CompanyNode) -> SettingsSource:
+    """Read the settings as they are by now; they may be older than the standing by."""
+    try:
+        settings = await trio.to_thread.run_sync(source.load)
+    except SettingsError as error:
+        LOG.warning("settings not read again; those of the start stay", why=str(error))
+        return source
+    source.redactor.learn(each.reveal() for each in settings.secrets)
+    await node.use(settings.value)
+    return msgspec.structs.replace(source, settings=settings)
+
+
+async def _take_turn(
+    source: SettingsSource,
+    ends: Ends,
+    sockets: dict[str, socket.socket],
+    node: CompanyNode,
+) -> None:
+    """Run the company until it goes to another node, or has ended."""
+    from connectors.app.nodes import CompanySeat  # noqa: PLC0415  see `_run_node`
+
+    seat = CompanySeat(await node.wait_seat(), sockets, node)
+    try:
+        await _run_company(source, ends, seat)
+    except StoreUnavailableError:
+        with suppress(StoreError):
+            await node.look()
+        if node.is_seated:
+            raise
+        LOG.warning("the company ended here: another node has it")
+    else:
+        await node.hand_over()
+
+
+async def _run_company(
+    source: SettingsSource, ends: Ends, seat: CompanySeat | None = None
+) -> None:
     # So that `callboard chat` can talk with the company that runs.
     config, redact = with_terminal(source.settings.value), source.redactor.clean
     private = private_files(source.settings)
     admin = config.admin if config.admin.is_on else None
     async with (
-        open_app(config, serving(config), redact, private, admin=admin) as app,
+        open_app(
+            config, serving(config), redact, private, admin=admin, seat=seat
+        ) as app,
         trio.open_nursery() as nursery,
     ):
         calm_collector()
-        service = ServiceNotifier(os.environ)
-        nursery.start_soon(service.beat)
         nursery.start_soon(_announce, app)
         reloading = Reloading(
             app, config, source, Ways(serves=serving, adapt=with_terminal)
         )
         await nursery.start(reloading.run)
         nursery.start_soon(app.personas.run, app.system.find)
-        service.tell("READY=1")
+        ends.service.tell("READY=1")
         log_start(app, source)
         reasons: list[str] = []
-        gone = partial(hangup.wait_gone, reloading.reload)
+        gone = partial(ends.hangup.wait_gone, reloading.reload)
+        moved: tuple[Wait, ...] = ()
+        if seat is not None:
+            nursery.start_soon(_publish, seat.node, reloading)
+            moved = (
+                noting(reasons, LOST, seat.node.wait_lost),
+                noting(reasons, WANTED, seat.node.wait_wanted),
+            )
         await wait_any(
             noting(reasons, "the company ended", app.system.wait_ended),
-            noting(reasons, "a signal", is_told.wait),
+            noting(reasons, "a signal", ends.is_told.wait),
             noting(reasons, "asked to over a connector", app.told_to_end.wait),
             noting(reasons, "the terminal has gone", gone),
+            *moved,
         )
-        service.tell("STOPPING=1")
-        within = reloading.config.limits.drain_timeout
-        LOG.info("stopping", why=reasons[0], drain_timeout=within)
-        began = app.clock.monotonic()
-        await app.drain(within)
-        LOG.info("drained", seconds=round(app.clock.monotonic() - began, 3))
+        await _end_company(app, reloading, ends, reasons[0])
         nursery.cancel_scope.cancel()
-    LOG.info("stopped")
+
+
+LOST = "another node has the company, or the database is away"
+WANTED = "another node is to have the company"
+
+
+async def _end_company(app: App, reloading: Reloading, ends: Ends, reason: str) -> None:
+    """Have what is under way finished, unless somebody else does it by now."""
+    if reason == LOST:
+        LOG.warning("ending at once", why=reason)
+        if (root := app.system.find(names.ROOT)) is not None:
+            root.kill()
+        return
+    if reason != WANTED:
+        ends.is_told.set()
+        ends.service.tell("STOPPING=1")
+        if app.seat is not None:
+            await app.seat.node.prepare_to_leave()
+    within = reloading.config.limits.drain_timeout
+    LOG.info("stopping", why=reason, drain_timeout=within)
+    began = app.clock.monotonic()
+    await app.drain(within)
+    LOG.info("drained", seconds=round(app.clock.monotonic() - began, 3))
+
+
+async def _publish(node: CompanyNode, reloading: Reloading) -> None:
+    """Tell the other nodes by which settings the company goes."""
+    known = reloading.config
+    while True:
+        await trio.sleep(node.ttl)
+        if reloading.config is not known:
+            known = reloading.config
+            with suppress(StoreError):
+                await node.use(known)
 
 
 def log_start(app: App, source: SettingsSource) -> None:

@@ -87,6 +87,21 @@ class StoreConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """`full` survives a power cut; `normal` may lose the last moment, is faster."""
 
 
+class NodesConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Several processes for one company: one runs it, the others stand by."""
+
+    name: Annotated[str, Meta(pattern=r"^([a-z0-9][a-z0-9-]{0,31})?$")] = ""
+    """The name of this process among them; each needs its own. Empty: there is only
+    this process."""
+
+    address: str = ""
+    """Host name or address under which the other nodes reach the connectors of this
+    one; empty: they do not pass connections on to it."""
+
+    ttl: Annotated[float, Meta(ge=2, le=60)] = 6.0
+    """Seconds without a sign of life after which another node takes over."""
+
+
 LIBRARY = "psycopg"
 """What the extra `postgresql` brings."""
 
@@ -247,6 +262,7 @@ class AppConfig(Struct, frozen=True, forbid_unknown_fields=True):
     first."""
 
     store: StoreConfig = field(default_factory=StoreConfig)
+    nodes: NodesConfig = field(default_factory=NodesConfig)
     admin: AdminConfig = field(default_factory=AdminConfig)
     log: LogConfig = field(default_factory=LogConfig)
     tracing: TracingConfig = field(default_factory=TracingConfig)

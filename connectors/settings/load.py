@@ -214,6 +214,30 @@ def check_store(store: StoreConfig) -> Iterator[Complaint]:
         yield Complaint(("store", "dsn"), text, hint)
 
 
+def check_nodes(app: AppConfig) -> Iterator[Complaint]:
+    """Check that a company can move from one node to another."""
+    if not app.nodes.name:
+        if app.nodes.address:
+            text = "is of no use without a name"
+            yield Complaint(("nodes", "address"), text, 'name = "a", another for each')
+        return
+    if app.store.kind != "postgresql":
+        text = "several processes need a database on a server"
+        yield Complaint(("nodes", "name"), text, 'set [store] kind = "postgresql"')
+    if app.store.synchronous != "full":
+        text = "a crash of the server could give the company to two nodes"
+        hint = 'synchronous = "full"'
+        yield Complaint(("store", "synchronous"), text, hint)
+    if "/" in app.nodes.address or app.nodes.address.count(":") == 1:
+        text = "is a host alone: each connector has its own port"
+        yield Complaint(("nodes", "address"), text, 'for example "10.0.0.5"')
+    for name, connector in app.connectors.items():
+        if getattr(connector, "port", None) == 0:
+            text = "the other nodes cannot know a port that is chosen at the start"
+            way = ("connectors", name, "port")
+            yield Complaint(way, text, "set the port")
+
+
 def check_tracing(tracing: TracingConfig) -> Iterator[Complaint]:
     """Check that traces can be sent, and where to."""
     if tracing.is_on and not has_otel():
@@ -274,6 +298,7 @@ def check(app: AppConfig) -> Iterator[Complaint]:
     yield from check_models(app)
     yield from check_budgets(app)
     yield from check_store(app.store)
+    yield from check_nodes(app)
     yield from check_tracing(app.tracing)
     yield from check_workspace(app)
     yield from check_sessions(app)

@@ -100,8 +100,14 @@ def unknown_path(request: Request, status: int) -> ApiError:
     return ApiError(status, text, code=PATH_CODES.get(status, "http_error"))
 
 
-def open_socket(settings: HttpSettings) -> socket.socket:
+def open_socket(
+    settings: HttpSettings, given: socket.socket | None = None
+) -> socket.socket:
     """Listen where the settings say.
+
+    Args:
+        settings: where, and who may come.
+        given: listens there already; None: a new one is opened.
 
     Raises:
         ListenError: the address is taken, does not exist, or is open to others
@@ -115,6 +121,8 @@ def open_socket(settings: HttpSettings) -> socket.socket:
             f"{place}: host {host!r} can be reached from other "
             "machines; set api_key, or host = '127.0.0.1'"
         )
+    if given is not None:
+        return given
     try:
         found = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -12,6 +12,9 @@ from typing import Literal
 
 import msgspec
 
+COMPANY = "company"
+"""The lease of the node that runs all connectors and agents."""
+
 NodeState = Literal["up", "fenced", "left"]
 """It renews its row; another node took over from it; it gave all away and ended."""
 

@@ -11,7 +11,7 @@ Values are named as psycopg does it: `%(node)s`.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -21,6 +21,14 @@ from runtime.nodes.rows import Fence
 FENCED = "CB001"
 """SQLSTATE of a transaction whose node or lease has another owner by now."""
 
+WRITER = """
+CREATE TABLE writer (
+    node text PRIMARY KEY,
+    fence bigint NOT NULL,
+    last_group bigint NOT NULL
+) WITH (fillfactor = 25, autovacuum_vacuum_scale_factor = 0,
+        autovacuum_vacuum_threshold = 200);
+"""
 TABLES = """
 CREATE TABLE node (
     id text PRIMARY KEY,
@@ -28,12 +36,6 @@ CREATE TABLE node (
     beat bigint NOT NULL,
     state text NOT NULL
 ) WITH (fillfactor = 50);
-CREATE TABLE writer (
-    node text PRIMARY KEY,
-    fence bigint NOT NULL,
-    last_group bigint NOT NULL
-) WITH (fillfactor = 25, autovacuum_vacuum_scale_factor = 0,
-        autovacuum_vacuum_threshold = 200);
 CREATE TABLE lease (
     name text PRIMARY KEY,
     wanted text NOT NULL DEFAULT '',
@@ -155,11 +157,12 @@ def give(node: str, owners: dict[str, str]) -> Statement:
     return Statement(GIVE_LEASES, {"node": node} | values)
 
 
-def application_name(node: str, incarnation: int | Literal[""]) -> str:
+def application_name(node: str, session: int | str) -> str:
     """Give the name under which a node's sessions stand in `pg_stat_activity`.
 
     Args:
         node: id of the node.
-        incarnation: its life, 0 while it joins; empty: how all its names begin.
+        session: what the session is for, or the node's life (0 while it joins); empty:
+            how all its names begin.
     """
-    return f"callboard/{node}/{incarnation}"
+    return f"callboard/{node}/{session}"

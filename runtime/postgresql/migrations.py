@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from runtime.errors import StoreRefusedError, StoreTooNewError
+from runtime.nodes import statements
+from runtime.nodes.rows import COMPANY
 
 if TYPE_CHECKING:
     from runtime.postgresql.server import Db
@@ -237,7 +239,23 @@ CREATE VIEW remembered AS SELECT
     FROM fact JOIN fact_scope AS home ON home.number = fact.scope;
 """
 
-MIGRATIONS: Sequence[str] = (STEP_1,)
+# The tables of `runtime.nodes`. A process that is no node writes as the node `main`.
+# What a node says of itself stands apart from what is written at each beat.
+STEP_NODES = f"""
+DROP FUNCTION fence(text, integer, bigint, bigint);
+DELETE FROM writer WHERE n <> 0;
+ALTER TABLE writer DROP COLUMN n;
+ALTER TABLE writer ADD PRIMARY KEY(node);
+{statements.TABLES}
+INSERT INTO lease(name) VALUES ('{COMPANY}');
+CREATE TABLE node_card(
+    node     text PRIMARY KEY,
+    card     bytea NOT NULL,
+    settings bytea NOT NULL
+);
+"""
+
+MIGRATIONS: Sequence[str] = (STEP_1, STEP_NODES)
 
 TABLES = (
     "inbox",
@@ -302,7 +320,7 @@ def refuse_other(db: Db, name: str, newest: int = len(MIGRATIONS)) -> int:
         taken = db.execute(
             """SELECT relname FROM pg_class WHERE relname = ANY(%s::text[])
             AND relnamespace = to_regnamespace(quote_ident(current_schema()))""",
-            (["change", "writer", *TABLES],),
+            (["change", "lease", "node", "node_card", "writer", *TABLES],),
         ).fetchall()
         if taken:
             raise StoreRefusedError(

@@ -25,6 +25,7 @@ from runtime.errors import (
     StoreRefusedError,
     StoreUnavailableError,
 )
+from runtime.nodes.rows import Fence
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -104,6 +105,10 @@ class PostgresqlOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
     max_group: int = 1000
     """Most commits that share one transaction."""
+
+    seat: Fence | None = None
+    """As which node it writes, and for which leases; None: it is no node, and keeps all
+    other processes out."""
 
     idle_after: float = 0.1
     """Seconds without a commit after which the thread waits to be woken."""

@@ -4,7 +4,9 @@ The writer puts all that waits into one transaction and answers only after the C
 Only one process writes: it holds a session's advisory lock, which keeps a second
 `serve` out, and has raised the number in its row of `writer`, which each transaction
 compares. So a process that was stopped, lost its session and goes on later cannot
-commit: its transactions raise `FencedError`.
+commit: its transactions raise `FencedError`. Nodes of one company (`nodes.py`) share
+that lock; each has a row of its own, and its transactions name the lease under which it
+writes.
 
 When the connection is lost, nobody knows whether the last COMMIT was done. The writer
 connects anew, raises its number, which waits for a transaction that is still under way
@@ -29,6 +31,8 @@ from runtime.errors import (
     StoreError,
     StoreUnavailableError,
 )
+from runtime.nodes.rows import Fence
+from runtime.nodes.statements import application_name
 from runtime.postgresql.migrations import migrate
 from runtime.postgresql.server import (
     FENCED,
@@ -81,8 +85,8 @@ HOLDER = """SELECT holder.pid, holder.application_name, host(holder.client_addr)
 END = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE pid = %s AND application_name = %s
     AND wait_event IS DISTINCT FROM 'SyncRep'"""
-FENCE = "SELECT fence(%s, 0, %s, %s)"
-RAISE = """UPDATE writer SET fence = fence + 1 WHERE node = %s AND n = 0
+FENCE = "SELECT fence(%s::text, %s::bigint, %s::bigint, %s::text[], %s::bigint[])"
+RAISE = """UPDATE writer SET fence = fence + 1 WHERE node = %s
     AND (fence = %s OR %s) RETURNING fence, last_group"""
 
 BLAMED = (StoreError, MisuseError, OverflowError, TypeError, ValueError)
@@ -94,14 +98,20 @@ def is_held(db: Db) -> bool:
     return bool(rows_of(db, HOLDER, (SERVING,)))
 
 
-def claim(db: Db, name: str) -> None:
+def claim(db: Db, name: str, *, is_node: bool = False) -> None:
     """Keep every other process from serving, as long as the connection lives.
+
+    Args:
+        db: an open connection.
+        name: how the database is named for people.
+        is_node: let other nodes in, and nobody else.
 
     Raises:
         StoreUnavailableError: one does.
     """
     end = time.monotonic() + LET_GO_WITHIN
-    while not rows_of(db, "SELECT pg_try_advisory_lock(%s)", (SERVING,))[0][0]:
+    lock = "pg_try_advisory_lock_shared" if is_node else "pg_try_advisory_lock"
+    while not rows_of(db, f"SELECT {lock}(%s)", (SERVING,))[0][0]:
         if time.monotonic() > end:
             break
         threading.Event().wait(PAUSE)
@@ -179,9 +189,18 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
         self, file: PostgresqlServer, jobs: JobQueue, report: Report, ended: Ended
     ) -> None:
         super().__init__(file, jobs, report, ended)
-        self._role = f"callboard writer {uuid.uuid4().hex[:12]}"
+        seat = file.options.seat
+        self._is_node = seat is not None
+        self._seat = seat or Fence(NODE, -1, 0)
+        self._names = [name for name, _ in self._seat.leases]
+        self._epochs = [epoch for _, epoch in self._seat.leases]
+        writer = f"writer {uuid.uuid4().hex[:12]}"
+        self._role = f"callboard {writer}"
+        if self._is_node:  # so that who takes over finds it
+            self._role = application_name(self._seat.node, writer)
         self._process = 0  # the server's number of our session
-        self._fence = -1  # none is raised yet
+        self._has_opened = False
+        self._fence = self._seat.fence
         self._group = 0
         self._last = 0  # the last group that was durable when we connected
         self._pause = threading.Event()  # never set
@@ -197,21 +216,23 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
         Raises:
             FencedError: another process did so since.
         """
-        is_first = self._fence < 0
+        is_first = not self._has_opened
         db = self.file.connect(self._role, WRITE_WITHIN)
         with contextlib.ExitStack() as stack, self.file.told():
             stack.callback(db.close)
             if is_first:
-                claim(db, self.file.name)
+                claim(db, self.file.name, is_node=self._is_node)
                 db.execute("SET statement_timeout = 0")  # tables may be large
                 migrate(db, self.file.name)
                 db.execute(f"SET statement_timeout = '{WRITE_WITHIN:g}s'".encode())
             else:
                 self._end_own(db)
-                claim(db, self.file.name)
-            rows = rows_of(db, RAISE, (NODE, self._fence, is_first))
+                claim(db, self.file.name, is_node=self._is_node)
+            may_be_any = is_first and not self._is_node
+            rows = rows_of(db, RAISE, (self._seat.node, self._fence, may_be_any))
             if not rows:
                 raise self._fenced()
+            self._has_opened = True
             self._fence, self._last = rows[0]
             self._group = max(self._group, self._last)
             self._process = db.info.backend_pid
@@ -229,7 +250,9 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
         Raises:
             FencedError: another process has taken over.
         """
-        found = rows_of(db, "SELECT fence FROM writer WHERE node = %s", (NODE,))
+        found = rows_of(
+            db, "SELECT fence FROM writer WHERE node = %s", (self._seat.node,)
+        )
         if not found or found[0][0] != self._fence:
             raise self._fenced()
         rows_of(db, END, (self._process, self._role))
@@ -314,7 +337,8 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
 
     def _begin(self, db: Db) -> None:
         db.execute("BEGIN")
-        db.execute(FENCE, (NODE, self._fence, self._group))
+        claim = (self._seat.node, self._fence, self._group, self._names, self._epochs)
+        db.execute(FENCE, claim)
 
     def _send(self, db: Db, jobs: Sequence[Job]) -> None:
         session = Session(db, is_sending=True)
@@ -415,7 +439,7 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
         """Let the next process in, and close."""
         with contextlib.suppress(psycopg.Error):
             # Closing alone lets go of the lock only when the server notices.
-            db.execute("SELECT pg_advisory_unlock(%s)", (SERVING,))
+            db.execute("SELECT pg_advisory_unlock_all()")
         db.close()
 
 

@@ -77,7 +77,8 @@ def address() -> Iterator[str]:
     for _ in range(1200):
         try:
             with psycopg.connect(found, autocommit=True) as db:
-                db.execute(sql.TABLES)
+                db.execute(sql.WRITER.encode())
+                db.execute(sql.TABLES.encode())
             break
         except psycopg.OperationalError:
             threading.Event().wait(0.05)

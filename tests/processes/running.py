@@ -250,8 +250,9 @@ def _read_address(process: subprocess.Popen[str], folder: Path) -> str:
     assert process.stdout is not None
     ready, _, _ = select.select([process.stdout], [], [], PATIENCE)
     line = process.stdout.readline() if ready else ""
-    assert "listening on http://" in line, (folder / "stderr").read_text()
-    return line.split()[-1]
+    assert "listening on " in line, (folder / "stderr").read_text()
+    address = line.split()[-1]
+    return address if "://" in address else f"http://{address}"  # it stands by
 
 
 def rows(folder: Path, query: str) -> list[tuple[object, ...]]:

@@ -90,6 +90,7 @@ TABLE: dict[str, SettingRule] = {
     "media": live("media", "services"),
     "memory": live("memory", "services", "agents"),
     "models": live("catalogue", "agents"),
+    "nodes": cold("the other nodes know this one as it was started"),
     "notebook": live("services"),
     "owners": live("services", "connectors"),
     "people": live("services"),

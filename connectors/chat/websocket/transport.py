@@ -343,8 +343,10 @@ def address_of(stream: trio.SocketStream) -> str:
         return ""
 
 
-def open_socket(name: str, config: WebSocketConfig) -> socket.socket:
-    """Listen where the settings say.
+def open_socket(
+    name: str, config: WebSocketConfig, given: socket.socket | None = None
+) -> socket.socket:
+    """Listen where the settings say, unless what is given listens there already.
 
     Raises:
         OSError: the address is taken, does not exist, or is open to others without a
@@ -354,6 +356,8 @@ def open_socket(name: str, config: WebSocketConfig) -> socket.socket:
     if config.api_key is None and not is_loopback(host):
         text = f"host {host!r} can be reached from other machines; set api_key"
         raise OSError(f"connectors.{name}: {text}")
+    if given is not None:
+        return given
     try:
         found = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -30,6 +30,9 @@ class CutProxy:
         """What becomes of the next COMMIT: its answer, or itself, gets lost, and the
         connection with it."""
 
+        self.is_away = False
+        """Whether new connections are refused."""
+
         self.lost = 0
         """How many COMMITs were treated so."""
 
@@ -47,6 +50,9 @@ class CutProxy:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._door.accept()
+                if self.is_away:
+                    client.close()
+                    continue
                 server = socket.socket(socket.AF_UNIX)
                 try:
                     server.connect(self._target)

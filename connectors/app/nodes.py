@@ -1,0 +1,606 @@
+"""Several processes for one company: one runs it, the others stand by.
+
+Each is a node: it shows life in the database, and looks at the others. The node that
+has the lease `company` runs all connectors and agents, and writes under that lease. The
+others listen on the same connectors' ports, and pass each connection on to that node.
+When it shows no life for `ttl` seconds, one of them takes the lease over; when it ends
+in order, it gives the lease away.
+
+The database makes two owners impossible (`runtime/postgresql/threads.py`). What is here
+only decides how soon the company moves, and where connections go.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import os
+import socket
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar, TypeVarTuple, Unpack
+
+import msgspec
+import trio
+
+from connectors.admin.applied_settings import Flat, flat
+from connectors.chat.platforms import platform_of
+from connectors.config.app import ADMIN_PORT, AppConfig, address_of
+from connectors.files import receipt_key
+from runtime import __version__
+from runtime.errors import (
+    FencedError,
+    SettingsError,
+    StoreError,
+)
+from runtime.nodes.membership import Membership
+from runtime.nodes.rows import COMPANY, Fence
+from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from runtime.postgresql.nodes import KnownNode, NodeCard, NodeDesk, NodesLook
+
+Given = TypeVarTuple("Given")
+Result = TypeVar("Result")
+
+LOG = EventLog("nodes")
+
+LOOKS = 6
+"""How often a node shows life, and looks at the others, in `ttl` seconds."""
+
+OWN = ("nodes.name", "nodes.address", "store.path", "store.dsn")
+"""Settings that may differ from node to node."""
+
+OWN_TABLES = ("admin.", "log.")
+OWN_OF_CONNECTORS = ("host", "port")
+
+HELD_FOR = 20.0
+"""Seconds beyond `ttl` that a connection waits for a node that can take it."""
+
+MOST_PASSED_ON = 512
+"""Connections to one connector that are passed on at once; more are closed."""
+
+CHUNK = 65_536
+AGAIN = 0.1
+"""Seconds between two tries to reach a node that is about to listen."""
+
+MOST_NAMED = 20
+"""Settings that are named of those that differ."""
+
+
+def comparable(config: AppConfig, key: bytes) -> Flat:
+    """Give what must agree on all nodes: by setting, a mark of its value."""
+    shared = {
+        name: each
+        for name, each in config.connectors.items()
+        if platform_of(each).is_server  # what a terminal talks to is this machine's
+    }
+    config = msgspec.structs.replace(config, connectors=shared)
+    return {
+        name: hashlib.blake2b(value.encode(), digest_size=8, key=key).hexdigest()
+        for name, value in flat(config, key).items()
+        if not is_own(name)
+    }
+
+
+def is_own(name: str) -> bool:
+    """Whether a setting may differ from node to node."""
+    if name in OWN or name.startswith(OWN_TABLES):
+        return True
+    return name.startswith("connectors.") and name.endswith(OWN_OF_CONNECTORS)
+
+
+def differing(mine: Flat, theirs: Flat) -> list[str]:
+    """Name the settings that differ."""
+    names = mine.keys() | theirs.keys()
+    return sorted(name for name in names if mine.get(name) != theirs.get(name))
+
+
+def doors_of_company(config: AppConfig) -> dict[str, tuple[str, int]]:
+    """By connector that listens on this machine, its host and port."""
+    found: dict[str, tuple[str, int]] = {}
+    for name, connector in config.connectors.items():
+        host: object = getattr(connector, "host", None)
+        port: object = getattr(connector, "port", None)
+        if isinstance(host, str) and isinstance(port, int):
+            found[name] = (host, port)
+    return found
+
+
+class CompanyNode:
+    """This process among the others.
+
+    Args:
+        config: the settings.
+        desk: the connection for its row and its leases.
+        key: of the database's folder; see `receipt_key`.
+        clock: seconds, monotonic.
+    """
+
+    def __init__(
+        self,
+        config: AppConfig,
+        desk: NodeDesk,
+        key: bytes,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._name = config.nodes.name
+        self._ttl = config.nodes.ttl
+        self._desk = desk
+        self._key = key
+        self._now = clock
+        self._membership = Membership(self._name, self._ttl)
+        self._config = config
+        self._changed = trio.Event()
+        self._fence: Fence | None = None
+        self._lost = ""
+        self._heirs: dict[str, str] = {}
+        self._owner = ""
+        self._known: dict[str, KnownNode] = {}
+        self._beats: dict[str, int] = {}
+        self._is_compared = False
+        self._trouble = "it has not joined yet"
+        self._one_by_one = trio.Lock()
+
+    # --- what others ask --------------------------------------------------------------
+
+    @property
+    def ttl(self) -> float:
+        """Seconds after which a node that shows no life is taken over from."""
+        return self._ttl
+
+    @property
+    def is_seated(self) -> bool:
+        """Whether this node runs the company, or may."""
+        return self._fence is not None
+
+    def trouble(self) -> str:
+        """Say why this node may not be able to go on; empty: it may."""
+        if self._membership.may_begin(self._now()):
+            return ""
+        return f"node {self._name} {self._trouble or 'shows no life in the database'}"
+
+    async def wait_seat(self) -> Fence:
+        """Wait until this node is to run the company."""
+        while self._fence is None:
+            await self._changed.wait()
+        self._lost = ""
+        return self._fence
+
+    async def wait_lost(self) -> None:
+        """Wait until this node may not run the company any longer."""
+        while not self._lost:
+            await self._changed.wait()
+
+    async def wait_wanted(self) -> None:
+        """Wait until this node is to give the company to another."""
+        while self._heirs.get(COMPANY, self._name) == self._name:
+            await self._changed.wait()
+
+    async def place_of(self, connector: str) -> tuple[str, int]:
+        """Wait until it is known where a connector runs; gives host and port."""
+        while True:
+            changed = self._changed
+            if self._fence is not None:
+                host, port = doors_of_company(self._config)[connector]
+                return reachable(host), port
+            card = self._known[self._owner].card if self._owner in self._known else None
+            if card is not None and card.address and connector in card.doors:
+                return card.address, card.doors[connector]
+            await changed.wait()
+
+    async def wait_moved(self) -> None:
+        """Wait until the company runs, or is to run, on another node than now."""
+        owner = self._owner
+        while owner == self._owner:
+            await self._changed.wait()
+
+    def standing(self) -> str:
+        """Say why a connection cannot be passed on now; empty: it can."""
+        if trouble := self.trouble():
+            return trouble
+        owner = self._known.get(self._owner)
+        if owner is None:
+            return "no node runs the company"
+        if not owner.card.address:
+            return f"node {owner.id} has no [nodes] address to pass connections on to"
+        return ""
+
+    # --- showing life -----------------------------------------------------------------
+
+    async def run(
+        self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Show life, look at the others, take over; never returns.
+
+        Raises:
+            SettingsError: the settings are not those of the node that runs the company.
+            StoreRefusedError: see `NodeDesk.join`; only before `task_status` is told.
+        """
+        await self.look()
+        task_status.started()
+        while True:
+            if not await self._look_again():
+                await trio.sleep(self._ttl / LOOKS)
+
+    async def _look_again(self) -> bool:
+        """Look once; a server that is away is told of, and waited for."""
+        try:
+            return await self.look()
+        except FencedError as error:
+            self._lose(str(error))
+        except StoreError as error:
+            if not self._trouble:
+                LOG.warning("no sign of life in the database", why=str(error))
+            self._trouble = f"cannot reach the database: {error}"
+            if self._membership.is_lost(self._now()):
+                self._lose("the database could not be reached for too long")
+        return False
+
+    async def look(self) -> bool:
+        """Show life and look at the others, once.
+
+        Returns:
+            Whether there is something to do at once.
+        """
+        async with self._one_by_one:
+            return await self._look()
+
+    async def _look(self) -> bool:
+        membership, desk = self._membership, self._desk
+        began = self._now()
+        if membership.member is None:
+            card, settings = self._card()
+            joined = await in_thread(desk.join, card, settings)
+            membership.joined(began, joined)
+            self._is_compared = False
+        began = self._now()
+        look = await in_thread(desk.beat)
+        membership.renewed(began)
+        self._trouble = ""
+        plan = membership.plan(began, look.nodes, look.leases)
+        if COMPANY in plan.end:
+            self._lose("another node has the company")
+        member = membership.member
+        if COMPANY in plan.start and member is not None:
+            lease = (COMPANY, plan.start[COMPANY])
+            self._fence = Fence(self._name, member.fence, 0, (lease,))
+        self._heirs = plan.drain
+        has_moved = await in_thread(desk.carry_out, plan, look)
+        await self._note_owner(look)
+        self._tell()
+        return has_moved
+
+    async def _note_owner(self, look: NodesLook) -> None:
+        """Learn where the company runs, and whether its settings are ours."""
+        owner = next((x.owner for x in look.leases if x.name == COMPANY), "")
+        beats = {row.id: row.beat for row in look.nodes if row.state == "up"}
+        is_alive = beats.get(owner, -1) > self._beats.get(owner, beats.get(owner, 0))
+        is_new = owner != self._owner or owner not in self._known
+        self._beats = beats
+        if owner == self._name:
+            self._owner, self._is_compared = owner, True
+            return
+        if owner and (is_new or (is_alive and not self._is_compared)):
+            self._known = await in_thread(self._desk.known)
+        self._owner = owner if owner in beats else ""
+        if is_alive and not self._is_compared:
+            await self._compare(owner)
+            self._is_compared = True
+
+    async def _compare(self, owner: str) -> None:
+        """Refuse to stand by with other settings than the company goes by.
+
+        Raises:
+            SettingsError: they differ.
+        """
+        card, mine = self._card()
+        known = self._known.get(owner)
+        if known is not None and known.card.mark != card.mark:
+            path = receipt_key.path_of(Path(self._config.store.path))
+            raise SettingsError(
+                f"is another file than node {owner!r} has: nodes share the folder of"
+                " [store] path",
+                file=str(path),
+                hint="mount the same folder on all nodes",
+            )
+        theirs = await in_thread(self._desk.settings_of, owner)
+        names = differing(decoded(mine), decoded(theirs))
+        if names:
+            more = len(names) - MOST_NAMED
+            shown = ", ".join(names[:MOST_NAMED]) + (f" and {more} more" * (more > 0))
+            raise SettingsError(
+                f"node {owner!r}, which runs the company, has other settings: {shown}",
+                hint="give all nodes the same settings",
+            )
+
+    def _card(self) -> tuple[NodeCard, bytes]:
+        from runtime.postgresql.nodes import NodeCard  # noqa: PLC0415  an extra
+
+        config = self._config
+        card = NodeCard(
+            release=__version__,
+            host=socket.gethostname(),
+            process=os.getpid(),
+            address=config.nodes.address,
+            doors={name: port for name, (_, port) in doors_of_company(config).items()},
+            mark=hmac.new(self._key, b"nodes", hashlib.sha256).hexdigest()[:16],
+        )
+        return card, msgspec.json.encode(comparable(config, self._key))
+
+    def _lose(self, why: str) -> None:
+        self._membership.ended()
+        self._heirs = {}
+        self._known, self._owner = {}, ""
+        if self._fence is not None:
+            LOG.warning("this node runs the company no longer", why=why)
+            self._fence, self._lost = None, why
+        self._tell()
+
+    def _tell(self) -> None:
+        changed, self._changed = self._changed, trio.Event()
+        changed.set()
+
+    # --- moving -----------------------------------------------------------------------
+
+    async def use(self, config: AppConfig) -> None:
+        """Go by settings that were read anew; say so to the others."""
+        card, before = self._card()
+        self._config = config
+        card, after = self._card()
+        if before != after:
+            await in_thread(self._desk.publish, card, after)
+
+    async def prepare_to_leave(self) -> None:
+        """Have the others chosen from who goes on; take nothing more."""
+        self._membership.leave()
+        with contextlib.suppress(StoreError):
+            await self.look()
+
+    async def hand_over(self) -> None:
+        """Give the company away, after its last row was written; begin a new life."""
+        async with self._one_by_one:
+            to = self._heirs.get(COMPANY, "")
+            if self._fence is not None:
+                with contextlib.suppress(StoreError):
+                    await in_thread(self._desk.give, {COMPANY: to})
+                    LOG.info("the company was given to another node", node=to or "any")
+            self._fence, self._lost = None, ""
+            self._membership.ended()
+            self._heirs = {}
+
+    async def leave(self) -> None:
+        """Give everything away, and say that this node has ended."""
+        with trio.move_on_after(self._ttl, shield=True):
+            await self.hand_over()
+            with contextlib.suppress(StoreError):
+                await in_thread(self._desk.leave)
+        self._desk.drop()
+
+
+@dataclass(frozen=True)
+class CompanySeat:
+    """What a node runs the company by."""
+
+    fence: Fence
+    """Under which it writes."""
+
+    sockets: dict[str, socket.socket]
+    """By connector, what listens for it already."""
+
+    node: CompanyNode
+    """Knows whether it may go on."""
+
+
+async def in_thread(work: Callable[[Unpack[Given]], Result], *given: *Given) -> Result:
+    """Run something that blocks; it is finished even if nobody waits for it."""
+    return await trio.to_thread.run_sync(work, *given)
+
+
+def decoded(settings: bytes) -> Flat:
+    """Read what a node said of its settings."""
+    try:
+        return msgspec.json.decode(settings or b"{}", type=Flat)
+    except msgspec.DecodeError:
+        return {}
+
+
+def reachable(host: str) -> str:
+    """Give the host by which this machine reaches what listens on `host`."""
+    if host in {"", "0.0.0.0"}:  # noqa: S104  compared, not listened on
+        return "127.0.0.1"
+    return "::1" if host == "::" else host
+
+
+@asynccontextmanager
+async def open_node(config: AppConfig) -> AsyncGenerator[CompanyNode]:
+    """Be a node while the block runs; then give everything away.
+
+    Raises:
+        SettingsError: see `CompanyNode.run`.
+        StoreError: it cannot join.
+    """
+    from runtime.postgresql.nodes import NodeDesk  # noqa: PLC0415  an extra
+    from runtime.postgresql.server import PostgresqlServer  # noqa: PLC0415  same
+
+    server = PostgresqlServer(address_of(config.store))
+    ttl = config.nodes.ttl
+    desk = NodeDesk(server, config.nodes.name, within=ttl / 2)
+    key = receipt_key.load_or_make(Path(config.store.path))
+    node = CompanyNode(config, desk, key)
+    async with trio.open_nursery() as nursery:
+        try:
+            await nursery.start(node.run)
+            yield node
+        finally:
+            nursery.cancel_scope.cancel()
+            await node.leave()
+
+
+# --- connections ----------------------------------------------------------------------
+
+
+class Doorkeeper:
+    """Listens for the connectors while this node stands by.
+
+    Connections are passed on to the node that runs the company, byte by byte; those
+    that come while none does wait for it, also if it is this one in the end.
+
+    Args:
+        node: knows where the company runs.
+        nursery: for connections, which outlive the standing by.
+        tell: told in a line where it listens.
+    """
+
+    def __init__(
+        self, node: CompanyNode, nursery: trio.Nursery, tell: Callable[[str], object]
+    ) -> None:
+        self._tell = tell
+        self._node = node
+        self._nursery = nursery
+        self._open: dict[str, int] = {}
+
+    async def stand(
+        self, config: AppConfig, until: Callable[[], Awaitable[object]]
+    ) -> dict[str, socket.socket]:
+        """Listen until something has happened; gives what listens, by connector.
+
+        Raises:
+            OSError: an address cannot be listened on.
+        """
+        sockets: dict[str, socket.socket] = {}
+        with contextlib.ExitStack() as stack:
+            for name, (host, port) in doors_of_company(config).items():
+                sockets[name] = listening(host, port)
+                stack.callback(sockets[name].close)
+                place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+                self._tell(f"{name}: standing by, listening on {place}")
+            async with trio.open_nursery() as nursery:
+                for name, door in sockets.items():
+                    nursery.start_soon(self._accept, name, door)
+                if config.admin.is_on:
+                    nursery.start_soon(self._answer_probes, config)
+                await until()
+                nursery.cancel_scope.cancel()
+            stack.pop_all()
+        return sockets
+
+    async def _accept(self, connector: str, door: socket.socket) -> None:
+        with trio.socket.from_stdlib_socket(door.dup()) as listener:
+            while True:
+                try:
+                    accepted, _ = await listener.accept()
+                except OSError as error:  # no file is left to open, or it has gone
+                    LOG.warning("a connection was not taken", why=str(error))
+                    await trio.sleep(AGAIN)
+                    continue
+                self._nursery.start_soon(
+                    self._pass_on, connector, trio.SocketStream(accepted)
+                )
+
+    async def _pass_on(self, connector: str, client: trio.SocketStream) -> None:
+        count = self._open.get(connector, 0)
+        async with client:
+            if count >= MOST_PASSED_ON:
+                return
+            self._open[connector] = count + 1
+            try:
+                with contextlib.suppress(OSError, trio.BrokenResourceError):
+                    await self._connect(connector, client)
+            finally:
+                self._open[connector] -= 1
+
+    async def _connect(self, connector: str, client: trio.SocketStream) -> None:
+        server: trio.SocketStream | None = None
+        with trio.move_on_after(self._node.ttl + HELD_FOR):
+            while server is None:
+                host, port = await self._node.place_of(connector)
+                try:
+                    server = await trio.open_tcp_stream(host, port)
+                except OSError:  # it has gone, or does not listen yet
+                    await trio.sleep(AGAIN)
+        if server is None:
+            return
+        async with server, trio.open_nursery() as nursery:
+
+            async def end_after(wait: Callable[[], Awaitable[object]]) -> None:
+                await wait()
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(pump, client, server)
+            # What the server has ended is over, whatever the client still sends.
+            nursery.start_soon(end_after, partial(pump, server, client))
+            # A node that was stopped never ends a connection.
+            await end_after(self._node.wait_moved)
+
+    async def _answer_probes(self, config: AppConfig) -> None:
+        """Serve `/healthz` and `/readyz` where operators look."""
+        port = ADMIN_PORT if config.admin.port is None else config.admin.port
+        try:
+            door = listening(config.admin.host, port)
+        except OSError as error:
+            if config.admin.port is not None:
+                raise
+            LOG.warning("nobody can ask how this node is doing", why=str(error))
+            return
+        with trio.socket.from_stdlib_socket(door) as listener:
+            await trio.serve_listeners(self._probed, [trio.SocketListener(listener)])
+
+    async def _probed(self, client: trio.SocketStream) -> None:
+        """Answer one request for a probe."""
+        with contextlib.suppress(trio.BrokenResourceError), trio.move_on_after(5.0):
+            head = b""
+            while b"\r\n\r\n" not in head and len(head) < CHUNK:
+                part = await client.receive_some(CHUNK)
+                if not part:
+                    return
+                head += part
+            way = [*head.split(b" ", 2), b""][1].partition(b"?")[0]
+            await client.send_all(probe_answer(way, self._node.standing()))
+
+
+def probe_answer(way: bytes, trouble: str) -> bytes:
+    """Write the HTTP answer to a probe of a node that stands by."""
+    status, kind, body = "404 Not Found", "text/plain; charset=utf-8", b"not found\n"
+    if way == b"/healthz":
+        status, body = "200 OK", b"ok\n"
+    elif way == b"/readyz":
+        reasons = (trouble,) if trouble else ()
+        status = "503 Service Unavailable" if trouble else "200 OK"
+        kind = "application/json"
+        body = msgspec.json.encode(
+            {"ready": not reasons, "reasons": reasons, "standing_by": True}
+        )
+    head = (
+        f"HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {len(body)}\r\n"
+        "connection: close\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+async def pump(source: trio.SocketStream, target: trio.SocketStream) -> None:
+    """Hand bytes on until the source has ended."""
+    with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+        while part := await source.receive_some(CHUNK):
+            await target.send_all(part)
+        await target.send_eof()
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """Listen on an address.
+
+    Raises:
+        OSError: it is taken, or does not exist.
+    """
+    found = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    family, _, _, _, address = found[0]
+    door = socket.create_server(address, family=family, backlog=1024)  # pyright: ignore[reportArgumentType]
+    door.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return door

@@ -1,0 +1,336 @@
+"""One node's way to the rows of all nodes and leases; `runtime.nodes` has the rules.
+
+Plain functions that block, on a connection of their own: a beat must not wait behind a
+large commit. Who calls them from trio does so in a thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from runtime.errors import FencedError, StoreRefusedError, StoreUnavailableError
+from runtime.nodes import statements
+from runtime.nodes.membership import MembershipPlan
+from runtime.nodes.rows import Fence, LeaseRow, Member, NodeRow
+from runtime.postgresql.migrations import migrate, version_of
+from runtime.postgresql.read import rows_of
+from runtime.postgresql.threads import LET_GO_WITHIN, PAUSE, claim
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from runtime.nodes.statements import Statement
+    from runtime.postgresql.server import Db, PostgresqlServer
+
+T = TypeVar("T")
+
+SESSIONS = """SELECT pid FROM pg_stat_activity
+    WHERE starts_with(application_name, %s) AND pid <> pg_backend_pid()
+    AND datname = current_database()"""
+# Why not one that waits for a replica: see `END_SESSIONS`.
+END_OWN = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE starts_with(application_name, %s) AND pid <> pg_backend_pid()
+    AND datname = current_database() AND wait_event = 'ClientRead'"""
+CARDS = """SELECT node.id, node.state, node.beat, card.card, EXISTS (
+        SELECT FROM pg_stat_activity AS session
+        WHERE session.datname = current_database()
+        AND starts_with(session.application_name, 'callboard/' || node.id || '/'))
+    FROM node LEFT JOIN node_card AS card ON card.node = node.id ORDER BY node.id"""
+PUT_CARD = """INSERT INTO node_card(node, card, settings) VALUES (%s, %s, %s)
+    ON CONFLICT(node) DO UPDATE
+    SET card = excluded.card, settings = excluded.settings"""
+SETTINGS = "SELECT settings FROM node_card WHERE node = %s"
+WANT_ALL = """UPDATE lease SET wanted = %s WHERE owner = %s RETURNING name"""
+REMOVE_NODE = """DELETE FROM node WHERE id = %s AND NOT EXISTS
+    (SELECT FROM lease WHERE owner = node.id) RETURNING id"""
+REMOVE_WRITER = "DELETE FROM writer WHERE node = %s"
+REMOVE_CARD = "DELETE FROM node_card WHERE node = %s"
+
+
+class NodeCard(msgspec.Struct, frozen=True):
+    """What a node says of itself; of an older release, some of it is missing."""
+
+    release: str = ""
+    host: str = ""
+    """Name of its machine."""
+
+    process: int = 0
+    address: str = ""
+    """Where the other nodes reach it; empty: nowhere."""
+
+    doors: dict[str, int] = {}
+    """By connector, the TCP port on which it listens there."""
+
+    mark: str = ""
+    """By which to tell the folder beside the database: see `[store] path`."""
+
+
+class KnownNode(msgspec.Struct, frozen=True):
+    """One node, as operators and other nodes see it."""
+
+    id: str
+    state: str
+    """`up`, `fenced`, `left`; see `runtime.nodes.rows`."""
+
+    beat: int
+    card: NodeCard
+    is_connected: bool
+    """Whether it has a session with the database."""
+
+
+class NodesLook(msgspec.Struct, frozen=True):
+    """All that is known of nodes at one moment."""
+
+    nodes: tuple[NodeRow, ...]
+    leases: tuple[LeaseRow, ...]
+
+
+class NodeDesk:
+    """One node's connection; not for two threads at once.
+
+    Args:
+        server: which database.
+        node: id of the node.
+        within: seconds that one statement may take.
+    """
+
+    def __init__(self, server: PostgresqlServer, node: str, within: float) -> None:
+        self._server = server
+        self._node = node
+        self._within = within
+        self._db: Db | None = None
+        self._incarnation = 0
+        self._fence = 0  # as it was given when this node joined
+        self._has_joined = False
+
+    def join(self, card: NodeCard, settings: bytes) -> Member:
+        """Begin a new life, under which what an earlier one still sends is refused.
+
+        Raises:
+            StoreRefusedError: another process has this name, or another node is of
+                another release.
+            StoreUnavailableError: the server is away, or a process that is no node has
+                the database.
+        """
+        self.drop()
+        name = statements.application_name(self._node, 0)
+        db = self._db = self._server.connect(name, self._within)
+        with self._server.told():
+            self._refuse_namesake(db)
+            self._refuse_release(db, card.release)
+            claim(db, self._server.name, is_node=True)
+            migrate(db, self._server.name)
+            with db.transaction():
+                joined = [self._run(db, each) for each in statements.join(self._node)]
+                db.execute(PUT_CARD, (self._node, msgspec.json.encode(card), settings))
+            self._incarnation = int(joined[0][0][0])
+            name = statements.application_name(self._node, self._incarnation)
+            db.execute("SELECT set_config('application_name', %s, false)", (name,))
+        self._has_joined, self._fence = True, int(joined[1][0][0])
+        leases = tuple((str(row[0]), int(row[1])) for row in joined[2])
+        return Member(self._incarnation, self._fence, leases)
+
+    def _refuse_namesake(self, db: Db) -> None:
+        """End sessions of an earlier life of ours; refuse to share a name."""
+        mine = statements.application_name(self._node, "")
+        if self._has_joined:
+            rows_of(db, END_OWN, (mine,))
+            return
+        end = time.monotonic() + LET_GO_WITHIN
+        while rows_of(db, SESSIONS, (mine,)):
+            if time.monotonic() > end:
+                raise StoreRefusedError(
+                    f"another process runs as node {self._node!r} on"
+                    f" {self._server.name}: give each its own [nodes] name"
+                    " (CALLBOARD_NODES__NAME), or end that one"
+                )
+            threading.Event().wait(PAUSE)
+
+    def _refuse_release(self, db: Db, release: str) -> None:
+        """Refuse to change tables under a node of another release."""
+        for each in _known(db):
+            is_other = each.card.release not in {"", release}
+            if each.is_connected and each.id != self._node and is_other:
+                raise StoreRefusedError(
+                    f"node {each.id!r} runs release {each.card.release} and this is"
+                    f" {release}: nodes of two releases do not work together. Stop the"
+                    " others first, this one last to be started"
+                )
+
+    def beat(self) -> NodesLook:
+        """Show life, and look at the others.
+
+        Raises:
+            FencedError: another node took over from this one.
+            StoreError: the server.
+        """
+        with self._server.told():
+            db = self._connected()
+            own = {"node": self._node, "incarnation": self._incarnation}
+            # At once: a beat that was stored is one that others see.
+            if not rows_of_named(db, statements.BEAT, own):
+                raise FencedError(f"another node took over from node {self._node!r}")
+            return NodesLook(
+                tuple(NodeRow(*row) for row in rows_of(db, statements.READ_NODES, ())),
+                tuple(
+                    LeaseRow(*row) for row in rows_of(db, statements.READ_LEASES, ())
+                ),
+            )
+
+    def carry_out(self, plan: MembershipPlan, look: NodesLook) -> bool:
+        """Do what a plan says of others and of what nobody has.
+
+        Returns:
+            Whether leases may have changed hands.
+        """
+        has_moved = False
+        with self._server.told():
+            db = self._connected()
+            if plan.take_over is not None:
+                has_moved = self._take_over(db, statements.take_over(plan.take_over))
+            if plan.adopt:
+                with db.transaction():
+                    claimed = Fence(self._node, self._fence, 0)
+                    self._run(db, statements.fence(claimed))
+                    self._run(db, statements.give("", plan.adopt))
+                has_moved = True
+            epochs = {row.name: row.epoch for row in look.leases}
+            for name, to in plan.want.items():
+                values = {"name": name, "wanted": to, "epoch": epochs[name]}
+                rows_of_named(db, statements.WANT, values)
+        return has_moved
+
+    def _take_over(self, db: Db, steps: tuple[Statement, ...]) -> bool:
+        end_sessions, *rest = steps
+        self._run(db, end_sessions)
+        with db.transaction():
+            for number, step in enumerate(rest):
+                if not self._run(db, step) and number == 0:
+                    return False  # it lives
+        return True
+
+    def give(self, owners: dict[str, str]) -> None:
+        """Give leases away; what this node still sends under them is refused."""
+        with self._server.told():
+            db = self._connected()
+            with db.transaction():
+                self._raise_fence(db)
+                self._run(db, statements.give(self._node, owners))
+
+    def leave(self) -> None:
+        """Say that this node has ended, so that nobody waits for a sign of life."""
+        with self._server.told():
+            own = {"node": self._node, "incarnation": self._incarnation}
+            rows_of_named(self._connected(), statements.LEAVE, own)
+
+    def publish(self, card: NodeCard, settings: bytes) -> None:
+        """Say anew what this node is, and by which settings it goes."""
+        with self._server.told():
+            given = (self._node, msgspec.json.encode(card), settings)
+            self._connected().execute(PUT_CARD, given)
+
+    def known(self) -> dict[str, KnownNode]:
+        """Read what all nodes say of themselves."""
+        with self._server.told():
+            return {each.id: each for each in _known(self._connected())}
+
+    def settings_of(self, node: str) -> bytes:
+        """Read by which settings a node goes; nothing if it has not said."""
+        with self._server.told():
+            rows = rows_of(self._connected(), SETTINGS, (node,))
+            return bytes(rows[0][0]) if rows else b""
+
+    def drop(self) -> None:
+        """Close the connection."""
+        if self._db is not None:
+            self._db.close()
+        self._db = None
+
+    def _connected(self) -> Db:
+        if self._db is None or self._db.closed:
+            name = statements.application_name(self._node, self._incarnation)
+            self._db = self._server.connect(name, self._within)
+            claim(self._db, self._server.name, is_node=True)
+        return self._db
+
+    def _raise_fence(self, db: Db) -> None:
+        rows_of_named(db, statements.RAISE_FENCE, {"node": self._node})
+
+    def _run(self, db: Db, step: Statement) -> list[tuple[Any, ...]]:
+        return rows_of_named(db, step.text, step.values)
+
+
+def rows_of_named(db: Db, text: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """Run a statement whose values are named; give its rows."""
+    cursor = db.execute(text.encode(), values)
+    return cursor.fetchall() if cursor.description else []
+
+
+def _known(db: Db) -> list[KnownNode]:
+    if (version_of(db) or 0) < 2:
+        return []
+    found: list[KnownNode] = []
+    for node, state, beat, card, is_connected in rows_of(db, CARDS, ()):
+        told = NodeCard()
+        with contextlib.suppress(msgspec.DecodeError):
+            told = msgspec.json.decode(card or b"{}", type=NodeCard)
+        found.append(KnownNode(node, state, beat, told, is_connected))
+    return found
+
+
+class NodesFromOutside:
+    """Looks at the nodes of a database, and changes them by hand.
+
+    Args:
+        server: which database.
+    """
+
+    def __init__(self, server: PostgresqlServer) -> None:
+        self._server = server
+
+    def _call(self, work: Callable[[Db], T]) -> T:
+        with (
+            self._server.told(),
+            contextlib.closing(self._server.connect("callboard nodes", 10.0)) as db,
+        ):
+            if (version_of(db) or 0) < 2:
+                raise StoreUnavailableError(
+                    f"{self._server.name} has no nodes yet: start one with a [nodes]"
+                    " name"
+                )
+            return work(db)
+
+    def read(self) -> tuple[list[KnownNode], list[LeaseRow]]:
+        """Give all nodes, and all leases."""
+
+        def work(db: Db) -> tuple[list[KnownNode], list[LeaseRow]]:
+            rows = rows_of(db, statements.READ_LEASES, ())
+            return _known(db), [LeaseRow(*row) for row in rows]
+
+        return self._call(work)
+
+    def want(self, node: str, to: str) -> list[str]:
+        """Have a node give its leases to another; gives their names."""
+
+        def work(db: Db) -> list[str]:
+            return [row[0] for row in rows_of(db, WANT_ALL, (to, node))]
+
+        return self._call(work)
+
+    def remove(self, node: str) -> bool:
+        """Forget a node that has gone; False: it holds leases, or was removed."""
+
+        def work(db: Db) -> bool:
+            with db.transaction():
+                if not rows_of(db, REMOVE_NODE, (node,)):
+                    return False
+                db.execute(REMOVE_WRITER, (node,))
+                db.execute(REMOVE_CARD, (node,))
+            return True
+
+        return self._call(work)

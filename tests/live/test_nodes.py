@@ -1,0 +1,179 @@
+"""Proves that a company of several nodes loses and doubles nothing, whatever is killed.
+
+`CALLBOARD_FAULTS=50 pytest -m live tests/live/test_nodes.py` takes longer.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import socket
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trio.testing
+
+from tests.fakes.store.cut_proxy import CutProxy
+from tests.live.test_postgresql_faults import BETWEEN, CHATS, Company, check
+from tests.processes.running import PATIENCE, Server, run, served
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FAULTS = int(os.environ.get("CALLBOARD_FAULTS", "5"))
+NAMES = ("a", "b", "c")
+
+KINDS = (
+    "kill owner",
+    "stop owner",
+    "end owner",
+    "cut owner off",
+    "move",
+    "kill server",
+    "kill other",
+    "cut all",
+)
+
+
+def free_port() -> int:
+    """Find a port that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        port: int = door.getsockname()[1]
+    return port
+
+
+class Nodes(Company):
+    """Three nodes, each behind a proxy of its own, and people who write to any."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.ports = {name: free_port() for name in NAMES}
+        way = self.database.folder / ".s.PGSQL.5432"
+        self.proxies = {name: CutProxy(way) for name in NAMES}
+        self.running: dict[str, Server] = {}
+        self.stacks = {name: ExitStack() for name in NAMES}
+        self.turn = itertools.cycle(NAMES)
+        self.hung: set[str] = set()
+
+    def variables(self, name: str) -> dict[str, Any]:
+        """Give what a node's settings differ by."""
+        port = self.proxies[name].port
+        return {
+            "CALLBOARD_STORE__KIND": "postgresql",
+            "CALLBOARD_STORE__DSN": '{ env = "CB_DSN" }',
+            "CB_DSN": f"host=127.0.0.1 port={port} user=callboard dbname=postgres",
+            "CALLBOARD_NODES__NAME": name,
+            "CALLBOARD_NODES__ADDRESS": "127.0.0.1",
+            "CALLBOARD_NODES__TTL": "2",
+            "CALLBOARD_CONNECTORS__HTTP__PORT": str(self.ports[name]),
+        }
+
+    def begin(self, name: str) -> None:
+        """Start a node."""
+        made = served(self.folder, **self.variables(name))
+        self.running[name] = self.stacks[name].enter_context(made)
+
+    async def finish(self, name: str, number: signal.Signals) -> int:
+        """End a node."""
+        code = await self.running.pop(name).end(number)
+        self.stacks[name].close()
+        return code
+
+    def entrance(self) -> Server | None:
+        """Give the next node that is there."""
+        for name in itertools.islice(self.turn, len(NAMES)):
+            if name in self.running and name not in self.hung:
+                return self.running[name]
+        return None
+
+    def owner(self) -> str:
+        """Name the node that runs the company."""
+        return str(self.rows("SELECT owner FROM lease WHERE name = 'company'")[0][0])
+
+    async def wait_owner(self, *not_these: str) -> str:
+        """Wait until another node than these runs the company."""
+        while (name := self.owner()) in {"", *not_these}:
+            await trio.testing.wait_all_tasks_blocked(0.05)
+        return name
+
+    async def fault(self, kind: str) -> None:
+        """Let something go wrong, and wait until all is well."""
+        owner = await self.wait_owner()
+        other = next(name for name in NAMES if name != owner)
+        match kind:
+            case "kill owner" | "end owner" | "kill other":
+                name = other if kind == "kill other" else owner
+                hard = signal.SIGTERM if kind == "end owner" else signal.SIGKILL
+                code = await self.finish(name, hard)
+                assert (code == 0) == (kind == "end owner")
+                await self.wait_answers(BETWEEN)
+                await trio.to_thread.run_sync(self.begin, name)
+            case "stop owner":
+                self.hung.add(owner)
+                self.running[owner].process.send_signal(signal.SIGSTOP)
+                await self.wait_owner(owner)
+                await self.wait_answers(BETWEEN)
+                self.running[owner].process.send_signal(signal.SIGCONT)
+                self.hung.clear()
+            case "cut owner off":
+                self.proxies[owner].is_away = True
+                self.proxies[owner].cut()
+                await self.wait_owner(owner)
+                await self.wait_answers(BETWEEN)
+                self.proxies[owner].is_away = False
+            case "move":
+                await trio.to_thread.run_sync(self.move, owner)
+            case "kill server":
+                self.database.kill()
+                await trio.to_thread.run_sync(self.database.start)
+            case _:
+                for proxy in self.proxies.values():
+                    proxy.cut()
+        await self.wait_answers(BETWEEN)
+
+    def move(self, owner: str) -> None:
+        """Have the owner give the company away by command."""
+        variables = self.variables(owner)
+        done = run("nodes", "drain", owner, folder=self.folder, **variables)
+        assert done.code == 0, done.said
+        assert self.owner() != owner
+
+    def end(self) -> None:
+        """End all that was started."""
+        for stack in self.stacks.values():
+            stack.close()
+        for proxy in self.proxies.values():
+            proxy.close()
+        super().end()
+
+
+async def under_load(nodes: Nodes, kinds: tuple[str, ...]) -> None:
+    """Let people write while one thing after the other goes wrong."""
+    async with trio.open_nursery() as nursery:
+        for chat in range(CHATS):
+            nursery.start_soon(nodes.talk, chat)
+        await nodes.wait_answers(BETWEEN)
+        for kind in kinds:
+            with trio.fail_after(2 * PATIENCE):
+                await nodes.fault(kind)
+        nodes.is_over = True
+
+
+@pytest.mark.live
+@pytest.mark.timeout(0)
+async def test_nothing_is_lost_or_doubled_by_three_nodes(tmp_path: Path) -> None:
+    nodes = Nodes(tmp_path)
+    try:
+        for name in NAMES:
+            await trio.to_thread.run_sync(nodes.begin, name)
+        await under_load(nodes, tuple(itertools.islice(itertools.cycle(KINDS), FAULTS)))
+        for name in NAMES:
+            assert await nodes.finish(name, signal.SIGTERM) == 0
+        check(nodes)
+        log = (tmp_path / "stderr").read_text()
+        assert "Traceback" not in log
+    finally:
+        nodes.end()
