@@ -401,6 +401,8 @@ class TurnEnded(msgspec.Struct, frozen=True):
 
     turn_id: str
     outcome: Finished | Failed
+    prepared: float = 0.0
+    """Seconds until the prompt could be made: memories, attachments, what was said."""
 
 
 class Deliver(msgspec.Struct, frozen=True):

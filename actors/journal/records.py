@@ -118,6 +118,9 @@ class UsageRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """The same, by model, account and price list."""
 
     seconds: float
+    prepared: float = 0.0
+    """Of these seconds, those until the prompt could be made."""
+
     rounds: int
     attempt: int
     status: str
@@ -244,6 +247,7 @@ def usage(key: SessionKey, event: Event | Consulted) -> Record | None:
         spent=run.spent,
         cost=run.cost,
         seconds=run.seconds,
+        prepared=run.prepared,
         rounds=run.rounds,
         attempt=run.attempt,
         status=status_of(event),

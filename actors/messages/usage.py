@@ -79,6 +79,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Number of the attempt, from 1."""
 
     seconds: float
+    prepared: float = 0.0
+    """Of these seconds, those until the prompt could be made."""
+
     usage: Usage = Usage()
     """Tokens of all rounds, those of interrupted attempts included."""
 

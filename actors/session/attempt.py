@@ -169,6 +169,7 @@ class Attempt:
         "_known",
         "_permit",
         "_persona",
+        "_prepared",
         "_report_timer",
         "_services",
         "_session",
@@ -209,6 +210,7 @@ class Attempt:
         )
 
         self._began_at = services.clock.monotonic()
+        self._prepared = 0.0
         self._claim_first = False
         self._is_granted = False
         self._permit = PermitLease(
@@ -266,7 +268,8 @@ class Attempt:
                 self.cancel()  # in case it still runs
                 self._watchdog.check_ended_later()
                 return self._report(self._lost())
-            case TurnEnded(outcome=outcome):
+            case TurnEnded(outcome=outcome, prepared=prepared):
+                self._prepared = prepared
                 return self._report(outcome)
         return None
 
@@ -320,6 +323,7 @@ class Attempt:
             model=last.model if last else (asked or wanted),
             attempt=self.pending.state.attempts,
             seconds=round(self._services.clock.monotonic() - self._began_at, 4),
+            prepared=self._prepared,
             usage=outcome.usage,
             rounds=outcome.rounds,
             cost=round(sum([each.cost for each in outcome.spent]), 8),

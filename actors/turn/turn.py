@@ -101,7 +101,8 @@ class Turn(Actor):
         start, services = message.start, self._services
         persona = persona_of(self._persona.as_read(message.files), start)
         persona = scheduled_persona(persona, start.inbound)
-        ends_at = trio.current_time() + self._seconds(persona, start)
+        began_at = trio.current_time()
+        ends_at = began_at + self._seconds(persona, start)
         words = AnswerStream(self, start, services, persona.egress)
         memories = NO_MEMORIES
         said: tuple[OverheardMessage, ...] = ()
@@ -125,6 +126,7 @@ class Turn(Actor):
                 if start.inbound.attachments:
                     question = await read_attachments(start, services, self)
         start = question.start
+        prepared = round(trio.current_time() - began_at, 4)
         asking = ModelRounds(self, start, persona, services, words)
         asking.prompting.memories = memories
         asking.prompting.overheard = said
@@ -132,7 +134,7 @@ class Turn(Actor):
         if isinstance(outcome, Finished):
             outcome = msgspec.structs.replace(outcome, heard=question.heard)
         words.tell()
-        ended = TurnEnded(start.turn_id, outcome)
+        ended = TurnEnded(start.turn_id, outcome, prepared)
         # Why not through the agent: an agent that was restarted meanwhile does not know
         # the session.
         self.tell(start.session, ended)

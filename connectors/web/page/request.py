@@ -278,9 +278,14 @@ class PageVisit:
 
     @cached_property
     def look(self) -> PageLook:
-        """What this browser wants the page to look like."""
+        """What this browser wants the page to look like.
+
+        A time zone in the address (`zone=utc`) counts more, so that whoever is given
+        the address reads the same times.
+        """
         header = self.request.headers.get("cookie", "")
-        return PageLook.read(look_value(self.front.config, header))
+        look = PageLook.read(look_value(self.front.config, header))
+        return look.in_zone(self.request.query_params.get("zone", ""))
 
     @cached_property
     def language(self) -> str:

@@ -10,6 +10,7 @@ import hashlib
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlencode
 
 from starlette.responses import RedirectResponse, Response
 
@@ -91,11 +92,21 @@ async def choose_look(visit: PageVisit) -> Response:
     form = visit.form
     chosen = (form.get(each, "") for each in ("theme", "language", "zone"))
     look = PageLook.read(".".join(chosen))
-    back = form.get("back", "/")
+    back = in_zone(form.get("back", "/"), look.zone)
     is_here = back.startswith("/") and not back.startswith(("//", "/\\"))
     response = RedirectResponse(back if is_here else "/", status_code=303)
     response.headers["set-cookie"] = look_cookie(visit.front.config, look.text)
     return response
+
+
+def in_zone(address: str, zone: str) -> str:
+    """Have an address say in which time zone it is read, unless it is the device's."""
+    path, _, query = address.partition("?")
+    pairs = parse_qsl(query, keep_blank_values=True)
+    kept = [(name, value) for name, value in pairs if name != "zone"]
+    if zone != "here":
+        kept.append(("zone", zone))
+    return f"{path}?{urlencode(kept)}" if kept else path
 
 
 STATIC_FOLDER = Path(__file__).parent / "static"

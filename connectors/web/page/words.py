@@ -119,6 +119,12 @@ class PageLook(msgspec.Struct, frozen=True):
             cast("Zone", zone) if zone in get_args(Zone) else "here",
         )
 
+    def in_zone(self, zone: str) -> PageLook:
+        """Have times in another zone, if there is one of that name."""
+        if zone not in get_args(Zone):
+            return self
+        return msgspec.structs.replace(self, zone=cast("Zone", zone))
+
     @property
     def text(self) -> str:
         """Write it for the cookie."""

@@ -207,6 +207,12 @@ for (const place of document.querySelectorAll("[data-live]")) {
   // What the page is to look like is applied as soon as it is chosen.
   const form = document.getElementById("look-form");
   form?.addEventListener("change", () => form.requestSubmit());
+  // The address says in which time zone it is read, for whoever is given it.
+  const own = new URL(location.href);
+  if (document.documentElement.dataset.zone === "utc" && !own.searchParams.has("zone")) {
+    own.searchParams.set("zone", "utc");
+    history.replaceState(history.state, "", own);
+  }
   if (form !== null) form.elements.namedItem("back").value = location.pathname + location.search;
   const here = document.querySelector("[data-here]");
   if (here !== null) here.textContent += ` (${Intl.DateTimeFormat().resolvedOptions().timeZone})`;

@@ -186,7 +186,7 @@ def read_one(look: Look) -> ViewValues:
         label = conversation_label(whole.conversation, names_of(rows))
     it = whole.message
     is_put_off = it.due_at is not None and moment_of(it.due_at).timestamp() > look.now
-    life = [*own_moments(whole), *map(run_moment, runs)]
+    life = [*own_moments(whole), *(x for each in runs for x in run_moments(each))]
     life += [*step_moments(whole), *delivery_moments(whole)]
     # What is stored at one moment stands in the order in which it came about.
     life.sort(key=lambda each: (each.at, each.text == OVER))
@@ -259,11 +259,18 @@ def own_moments(whole: WholeMessage) -> Iterator[Moment]:
         )
 
 
-def run_moment(run: tuple[float, UsageRecord]) -> Moment:
-    """Describe one attempt: its model, time, tokens and cost."""
+def run_moments(run: tuple[float, UsageRecord]) -> Iterator[Moment]:
+    """Describe one attempt: its prompt, its model, time, tokens and cost."""
     at, it = run
     has_failed = it.status not in {"ok", "cancelled", "stopped"}
-    return Moment(
+    if it.rounds:
+        yield Moment(
+            at=at - it.seconds + it.prepared,
+            tone="soft",
+            text="Prompt put together: memories, files and what was said, in {span}",
+            values={"seconds": it.prepared},
+        )
+    yield Moment(
         at=at - 0.001,  # before what is stored at the same moment
         tone="bad" if has_failed else "good",
         text="Attempt {attempt} with {model}: {tokens} tokens, {cost}",

@@ -84,10 +84,22 @@ async def test_a_browser_is_shown_its_own_language_or_the_chosen_one() -> None:
         form = form_of(html, 'id="look-form"')
         chosen = form | {"theme": "dark", "language": "fr", "zone": "utc"}
         done = await bed.client.post("/look", data=chosen)
-        assert done.headers["location"] == ANNA
+        assert done.headers["location"] == f"{ANNA}?zone=utc"
         html = (await bed.client.get(ANNA, headers=german)).text
         assert '<html lang="fr" data-theme="dark" data-zone="utc"' in html
         assert "Envoyer" in html
+
+
+async def test_an_address_says_in_which_zone_it_is_read() -> None:
+    async with open_page() as bed:
+        assert 'data-zone="here"' in (await bed.client.get(ANNA)).text
+        assert 'data-zone="here"' in (await bed.client.get(f"{ANNA}?zone=x")).text
+        html = (await bed.client.get(f"{ANNA}?zone=utc")).text
+        assert 'data-zone="utc"' in html
+        form = form_of(html, 'id="look-form"')
+        back = {"back": f"{ANNA}?find=a+b&zone=utc", "zone": "here"}
+        done = await bed.client.post("/look", data=form | back)
+        assert done.headers["location"] == f"{ANNA}?find=a+b"
 
 
 @pytest.mark.parametrize("back", ["//evil.example", "/\\evil.example", "https://x", ""])
