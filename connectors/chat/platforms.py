@@ -94,7 +94,7 @@ class PlatformLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Least seconds between two messages in one chat."""
 
     per_minute: int = 0
-    """Most messages and edits per minute in one group."""
+    """Most messages and edits per minute in one chat."""
 
     draft_pace: float = 0.0
     """Least seconds between two edits; 0: messages cannot be edited."""

@@ -89,6 +89,7 @@ class WhatsAppTransport(PlatformTransport):
             max_part_chars=limits.part,
             measure=limits.measure,
             pace=self._shared.config.pace,
+            per_minute=self._shared.config.per_minute,
             shows_typing=True,
             typing_for=TYPING_FOR,
             shows_drafts=False,

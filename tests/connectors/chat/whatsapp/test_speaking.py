@@ -9,10 +9,13 @@ import msgspec
 import pytest
 import trio
 import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
 
 from actors.errors import DeliveryBusyError, DeliveryRefusedError, DeliveryUnknownError
 from actors.messages.deliveries import Typing
 from actors.messages.inbound import Address
+from actors.outbound.drafts import ChatPacing
 from tests.fakes.whatsapp.graph import refusal
 from tests.support.chat.whatsapp_bed import ANNA, BEN, HERE, ZOE, WhatsAppBed, delivery
 
@@ -24,6 +27,22 @@ DAY = 86_400.0
 
 def typing() -> Typing:
     return Typing(correlation_id="c", reply_id="r", address=HERE, agent="anna")
+
+
+@given(st.lists(st.floats(0, 90), max_size=40))
+def test_answers_go_out_at_once_and_never_more_than_whatsapp_takes(
+    pauses: list[float],
+) -> None:
+    can = WhatsAppBed("anna").transport.abilities
+    pacing = ChatPacing(can.pace, can.draft_pace, can.per_minute)
+    now = owed = 0.0
+    for number, pause in enumerate(pauses):
+        asked, before = now + pause, now
+        now = max(asked, pacing.message_at)
+        assert number >= 10 or now <= asked + 1.0
+        owed = max(0.0, owed - (now - before)) + 6.0
+        assert owed <= 60.001, "a message takes 6 seconds, and 45 may be owed"
+        pacing.said(now)
 
 
 async def test_a_chat_is_answered_by_its_number() -> None:
