@@ -275,7 +275,9 @@ class ModelCalls:
             outcome, usage, why = error.kind, Usage(*error.tokens), error.plain
             if isinstance(error, ModelBusyError):
                 retry_after = error.retry_after
-            LOG.info(
+            # Why: people are told to report it (`NOBODY`), so it is to be found.
+            write = LOG.warning if error.kind == "bad_request" else LOG.info
+            write(
                 "no answer from a model",
                 correlation_id=request.correlation_id,
                 account=backend.account,

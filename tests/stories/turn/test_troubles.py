@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 import pytest
@@ -95,6 +96,28 @@ async def test_a_model_that_fails_is_no_silence(
     assert said[1].startswith("anna: to ")
     assert await cast.inbox() == {"replied": 2}
     assert outcome_of_turns(cast, outcome)
+
+
+@pytest.mark.parametrize(
+    ("error", "level"),
+    [
+        (ModelRefusedError("no such model"), logging.WARNING),
+        (ModelRefusedError("not that", kind="content"), logging.INFO),
+        (ModelBusyError("overloaded"), logging.INFO),
+    ],
+)
+async def test_what_people_are_told_to_report_stands_out_in_the_log(
+    error: Exception,
+    level: int,
+    autojump_clock: Clock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    cast = Cast(model=faulty(Says(error=error)))
+    await ask(autojump_clock, cast, "hello")
+    told = "no answer from a model"
+    lines = [each for each in caplog.records if each.getMessage() == told]
+    assert [each.levelno for each in lines] == [level]
 
 
 async def test_the_answer_is_whole_although_a_model_broke_off_in_its_middle(
