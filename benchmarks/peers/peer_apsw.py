@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.stopwatch import now, rate, spent
 from benchmarks.store.bench_commit import BODY_BYTES, WRITERS
+from runtime.sql.write import ACCEPT
 from runtime.sqlite.file import SqliteFile
-from runtime.sqlite.write import ACCEPT
 from runtime.store.rows import PARTS
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from runtime.nodes import statements
 from runtime.nodes.membership import MembershipPlan
 from runtime.nodes.rows import Fence, LeaseRow, Member, NodeRow
 from runtime.postgresql.migrations import migrate, version_of
-from runtime.postgresql.read import rows_of
+from runtime.postgresql.server import rows_of
 from runtime.postgresql.threads import LET_GO_WITHIN, PAUSE, claim
 
 if TYPE_CHECKING:

@@ -12,10 +12,11 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import click
 from msgspec import inspect as shapes
+from msgspec import structs
 
 from actors.hooks.book import FinishedTurn, HookSubject
 from actors.hooks.chain import Event
@@ -276,7 +277,8 @@ def eliza() -> list[tuple[str, str, str, str]]:
         for each in vars(module).values():
             is_own = getattr(each, "__module__", "") == module.__name__
             if isinstance(each, type) and is_own and hasattr(each, "routes"):
-                made: Any = each.__new__(each)  # its services are not needed
+                # Its services are not needed to name its ways.
+                made: Any = object.__new__(cast("type[Any]", each))
                 made.routes(recorder)
     return sorted(set(recorder.found))
 
@@ -313,7 +315,7 @@ def http() -> Iterator[str]:
         yield f"| `{method} {path}` | {scope} | {cell(words)} |"
     yield from ("", "## Elsewhere", "")
     yield "A [plain WebSocket](../connect/websocket.md#frames) has frames. The ways of"
-    yield "the [page](../connect/web-page.md) are for browsers and change with releases."
+    yield "the [page](../connect/web-page.md) are for browsers and may change."
 
 
 def events() -> Iterator[str]:
@@ -333,9 +335,9 @@ def events() -> Iterator[str]:
     yield "[how](../agents/hooks.md#events)."
     for title, struct in (("`about`", HookSubject), ("`ended`", FinishedTurn)):
         yield from ("", f"{title} has:", "", "| field | what it is |", "|---|---|")
-        texts = field_texts(struct)
-        for field in shapes.type_info(struct).fields:  # type: ignore[union-attr]
-            yield f"| `{field.encode_name}` | {cell(texts.get(field.name, ''))} |"
+        told = field_texts(struct)
+        for field in structs.fields(struct):
+            yield f"| `{field.encode_name}` | {cell(told.get(field.name, ''))} |"
     yield from ("", "## Socket.IO", "")
     yield "What clients of the [ElizaOS API](../connect/elizaos-api.md) are told."
     yield from ("", "| event | when |", "|---|---|")
