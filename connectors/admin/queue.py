@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
     from runtime.store.rows import DeliveryState, InboxState, StoredDelivery
 
+
+FindStreams = Callable[[str], tuple[str, ...]]
+"""Gives the streams whose names end so."""
 
 TOLD = "This message was dropped by the operator; nobody will answer it."
 
@@ -113,6 +117,8 @@ def read_jobs(
     limit: int,
     complain: Complain,
     past: int = 0,
+    *,
+    with_short: bool = True,
 ) -> JobPage:
     """List messages, the newest first.
 
@@ -122,12 +128,13 @@ def read_jobs(
         limit: most messages to give, below `MAX_ROWS`.
         complain: told of rows that cannot be read.
         past: where the page begins; 0: with the newest.
+        with_short: whether to look up the beginnings of ids.
     """
     states: list[InboxState] = [each for name in statuses for each in STATES[name]]
     found = rows.messages(states, past=past, limit=limit + 1)
     kept = found[:limit]
     jobs = [job_of(row, rows, complain) for row in kept]
-    short = {job.id: shortened(rows, job.id) for job in jobs}
+    short = {each.id: shortened(rows, each.id) for each in jobs if with_short}
     more = kept[-1].number if len(found) > limit else 0
     return JobPage(jobs, kept, short, more)
 
@@ -153,7 +160,11 @@ def count_unsent(rows: Inspection) -> int:
 
 
 def collect(
-    rows: Inspection, name: str, key: bytes, complain: Complain
+    rows: Inspection,
+    name: str,
+    key: bytes,
+    complain: Complain,
+    find: FindStreams | None = None,
 ) -> WholeMessage:
     """Look up a message with its conversation, deliveries and steps.
 
@@ -162,6 +173,8 @@ def collect(
         name: the message's id, or its beginning.
         key: checks receipts of tool calls; empty: none is checked.
         complain: told of rows that cannot be read.
+        find: gives the streams whose names end so; None: `rows` does, which reads all
+            names there are.
 
     Raises:
         runtime.errors.MisuseError: there is none, or more than one.
@@ -174,7 +187,7 @@ def collect(
         for each in rows.deliveries_of(correlation_id)
         if each.id.startswith(f"{row.id}:")
     ]
-    streams = rows.streams_ending(f"/{row.id}")
+    streams = (find or rows.streams_ending)(f"/{row.id}")
     steps = [scene for stream in streams for scene in steps_of(rows, stream, key)]
     job = job_of(row, rows, complain)
     return WholeMessage(job, conversation_of(rows, job), deliveries, steps)

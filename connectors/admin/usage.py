@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,6 +17,7 @@ from actors.models.spending import CALL, CallRecord
 from connectors.admin.display import read_record, when
 from connectors.config.checks import find_zone
 from runtime.errors import SettingsError
+from runtime.store.database import FIRST
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from actors.config.limits import BudgetConfig
     from connectors.admin.display import Complain
     from connectors.config.app import AppConfig
+    from runtime.clock import Clock
     from runtime.store.database import Inspection
     from runtime.store.rows import StoredRecord
 
@@ -66,6 +70,15 @@ class UsageSum(msgspec.Struct):
         self.seconds += body.seconds
         self.reckoned_tokens += sum(map(reckoned, body.spent))
 
+    def merge(self, other: UsageSum) -> None:
+        """Add another sum of the same name."""
+        self.runs += other.runs
+        self.input_tokens += other.input_tokens
+        self.output_tokens += other.output_tokens
+        self.cost += other.cost
+        self.seconds += other.seconds
+        self.reckoned_tokens += other.reckoned_tokens
+
     def add_part(self, body: UsageRecord, part: Spent) -> None:
         """Count a turn's calls to one model on one account, and all its time."""
         self.runs += 1
@@ -82,13 +95,26 @@ def reckoned(spent: Spent) -> int:
     return usage.input_tokens + usage.output_tokens if spent.is_reckoned else 0
 
 
+INF = math.inf
+
+
 def sum_up(
-    rows: Inspection, by: str, since: float, complain: Complain
+    rows: Inspection, by: str, since: float, complain: Complain, until: float = INF
 ) -> list[UsageSum]:
-    """Sum up by name, in the order of the names; the last one is all together."""
+    """Sum up by name, in the order of the names; the last one is all together.
+
+    Args:
+        rows: the database.
+        by: a key of `NAMES` or `PARTS`.
+        since: Unix seconds; what was stored before is left out.
+        complain: told of rows that cannot be read.
+        until: Unix seconds; what was stored then or later is left out.
+    """
     total = UsageSum(TOTAL)
     sums: dict[str, UsageSum] = {}
-    for row in rows.records(records.USAGE, since):
+    for row in rows.records(
+        records.USAGE, since, FIRST if until == INF else (until, 0)
+    ):
         body = read_record(row, UsageRecord, complain)
         if body is None:
             continue
@@ -101,6 +127,84 @@ def sum_up(
                 name = PARTS[by](part)
                 sums.setdefault(name, UsageSum(name)).add_part(body, part)
     return [*(sums[key] for key in sorted(sums)), total]
+
+
+HOUR = 3_600.0
+
+READS_FOR = 2.0
+"""Seconds for which one look adds up; the next goes on."""
+
+MOST_KEPT = 5_000
+"""Hours that are kept, over all ways to add up."""
+
+
+class SumsByNow(msgspec.Struct, frozen=True):
+    """Sums as far as they are added up."""
+
+    sums: list[UsageSum]
+    """In the order of the names; the last one is all together."""
+
+    unread: int
+    """Hours, the oldest ones, that are not in them yet."""
+
+
+class UsageBook:
+    """Sums by the hour, kept from one look to the next; any thread may ask.
+
+    An hour that is over is read once, so that a month of a million answers takes a few
+    looks the first time, and little after. Nothing is kept for longer than an hour:
+    what is erased must not be shown.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._hours: dict[tuple[str, int], list[UsageSum]] = {}
+        self._since = 0.0
+
+    def sum_up(
+        self,
+        rows: Inspection,
+        by: str,
+        span: tuple[float, float],
+        clock: Clock,
+        complain: Complain,
+    ) -> SumsByNow:
+        """Sum up by name.
+
+        Args:
+            rows: the database.
+            by: a key of `NAMES` or `PARTS`.
+            span: Unix seconds of its beginning, which is taken to the whole hour, and
+                of now.
+            clock: says how long it takes.
+            complain: told of rows that cannot be read.
+        """
+        first, last = int(span[0] // HOUR), int(span[1] // HOUR)
+        began, sums, total = clock.monotonic(), dict[str, UsageSum](), UsageSum(TOTAL)
+        unread = 0
+        with self._lock:
+            if began - self._since > HOUR:
+                self._hours, self._since = {}, began
+            for hour in range(last, first - 1, -1):
+                found = self._hours.get((by, hour))
+                if found is None and clock.monotonic() - began > READS_FOR:
+                    unread += 1
+                    continue
+                if found is None:
+                    times = (hour * HOUR, (hour + 1) * HOUR if hour < last else INF)
+                    found = sum_up(rows, by, times[0], complain, until=times[1])
+                    if hour < last - 1:  # what is stored late has come by then
+                        self._keep((by, hour), found)
+                *each_name, whole = found
+                total.merge(whole)
+                for each in each_name:
+                    sums.setdefault(each.name, UsageSum(each.name)).merge(each)
+        return SumsByNow([*(sums[key] for key in sorted(sums)), total], unread)
+
+    def _keep(self, key: tuple[str, int], found: list[UsageSum]) -> None:
+        while len(self._hours) >= MOST_KEPT:
+            del self._hours[next(iter(self._hours))]
+        self._hours[key] = found
 
 
 def parts_of(body: UsageRecord) -> tuple[Spent, ...]:

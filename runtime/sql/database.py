@@ -358,12 +358,18 @@ class SqlInspection:
         refuse_limit(limit)
         table, newest_first, past = order
         chosen, given = where(states, besides)
+        if states and OPEN.issuperset(states):
+            chosen += " settled_at IS NULL AND"  # so that an index has them all
         if newest_first:
             past = past or NEVER
         side, way = ("<", "DESC") if newest_first else (">", "ASC")
         sql = f"""SELECT {columns} FROM {table} WHERE {chosen} number {side} ?
             ORDER BY number {way} LIMIT ?"""
         return self._rows(sql, (*given, past, limit))
+
+
+OPEN = frozenset({"accepted", "running", "pending", "sending"})
+"""States of messages and deliveries that are not settled."""
 
 
 def where(

@@ -121,7 +121,9 @@ def labels(forest: object) -> dict[str, str]:
 def working(look: Look) -> list[dict[str, object]]:
     """List the messages that agents work on now, the newest first."""
     with look.database.inspect() as rows:
-        page = read_jobs(rows, ("running",), MOST_WORKING, look.complain)
+        page = read_jobs(
+            rows, ("running",), MOST_WORKING, look.complain, with_short=False
+        )
     return [
         {
             "id": job.id,

@@ -57,6 +57,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import msgspec
@@ -72,6 +73,7 @@ from connectors.admin.applied_settings import read_applied
 from connectors.admin.display import make_safe
 from connectors.admin.settings import Origins, Way
 from connectors.admin.trends import Trends
+from connectors.admin.usage import UsageBook, budget_statuses
 from runtime.errors import KernelError, StoreError
 from runtime.telemetry.logs import EventLog
 
@@ -80,6 +82,7 @@ if TYPE_CHECKING:
     from actors.services import Services
     from connectors.admin.applied_settings import Applied
     from connectors.admin.settings import SettingsEditor
+    from connectors.admin.usage import BudgetStatus
     from connectors.config.app import AppConfig
     from runtime.actor.statistics import ActorStatistics
     from runtime.store.database import Database, Inspection, RepairResult
@@ -100,6 +103,48 @@ async def ready() -> tuple[str, ...]:
     """Give no reason: the company is ready."""
     await trio.lowlevel.checkpoint()
     return ()
+
+
+T = TypeVar("T")
+
+SHARE = 0.05
+"""Part of the time that one kind of reading may take."""
+
+
+MOST_PACED = 200
+"""Readings that are kept, the last ones."""
+
+
+class PacedReadings:
+    """Reads what takes long no more often than `SHARE` of the time allows.
+
+    In a small database that is each time. Any thread may ask; the same is read once.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._known: dict[str, tuple[float, object]] = {}
+
+    def get(self, name: str, read: Callable[[], T], clock: Callable[[], float]) -> T:
+        """Give what was read last, or read it anew.
+
+        Args:
+            name: what it is.
+            read: reads it.
+            clock: gives monotonic seconds.
+        """
+        with self._lock:
+            began = clock()
+            next_at, known = self._known.get(name, (began, None))
+            if began < next_at:
+                return cast("T", known)
+            found = read()
+            took = clock() - began
+            self._known.pop(name, None)
+            while len(self._known) >= MOST_PACED:
+                del self._known[next(iter(self._known))]
+            self._known[name] = (began + took + took / SHARE, found)
+            return found
 
 
 @dataclass(frozen=True)
@@ -128,6 +173,12 @@ class ViewSources:
 
     trends: Trends = field(default_factory=Trends)
     """What the last day looked like; one for each page."""
+
+    usage: UsageBook = field(default_factory=UsageBook)
+    """What models cost, as far as it was added up; one for each page."""
+
+    paced: PacedReadings = field(default_factory=PacedReadings)
+    """What takes long in a large database."""
 
     threads: trio.CapacityLimiter = field(
         default_factory=lambda: trio.CapacityLimiter(MOST_LOOKS)
@@ -186,8 +237,6 @@ class View:
         return f"{self.name}.html"
 
 
-T = TypeVar("T")
-
 LOG = EventLog("page")
 
 LONGEST_TEXT = 4_000
@@ -213,6 +262,11 @@ class Look:
     def database(self) -> Database:
         """The database."""
         return self.inside.database
+
+    def paced(self, name: str, read: Callable[[], T]) -> T:
+        """Read something, but no more often than its part of the time; see there."""
+        clock = self.inside.services.clock.monotonic
+        return self.inside.paced.get(name, read, clock)
 
     def complain(self, text: str) -> None:
         """Note an unreadable row, for the page."""
@@ -321,6 +375,16 @@ def chosen(text: str, known: Mapping[str, T], usual: str) -> tuple[str, T]:
     """Choose an entry by its name; the usual one for an unknown name."""
     name = text if text in known else usual
     return name, known[name]
+
+
+def budgets_of(look: Look, rows: Inspection) -> list[BudgetStatus]:
+    """Say what is spent and left of each budget."""
+
+    def read() -> list[BudgetStatus]:
+        return budget_statuses(rows, look.config, look.now, look.complain)
+
+    # By the settings, too: a budget that was changed counts at once.
+    return look.paced(f"budgets {look.config.budgets}", read)
 
 
 # --- names for people ----------------------------------------

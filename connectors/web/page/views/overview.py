@@ -25,7 +25,6 @@ from connectors.admin.trends import (
     quantile,
     sample_of,
 )
-from connectors.admin.usage import budget_statuses
 from connectors.web.page.views.base import (
     Look,
     Refusal,
@@ -34,6 +33,7 @@ from connectors.web.page.views.base import (
     actor_label,
     applied_of,
     asking,
+    budgets_of,
     chosen,
     place_text,
     read_view,
@@ -202,7 +202,7 @@ def waiting_of(look: Look) -> tuple[WaitingCounts | None, str]:
     """Count waiting messages; or give the error."""
     try:
         with look.database.inspect() as rows:
-            return read_waiting(rows), ""
+            return look.paced("waiting", lambda: read_waiting(rows)), ""
     except StoreError as error:
         return None, str(error)
 
@@ -219,7 +219,7 @@ def rows_todos(look: Look, waiting: WaitingCounts | None) -> list[Todo]:
         requests = asking(
             list(rows.entries(PAIRING)), list(rows.entries(GUEST)), look.now
         )
-        budgets = budget_statuses(rows, look.config, look.now, look.complain)
+        budgets = budgets_of(look, rows)
     failed = 0 if waiting is None else waiting.inbox.get("dead", 0)
     if failed:
         found.append(
@@ -411,7 +411,8 @@ async def watch(inside: ViewSources) -> None:
     def look() -> tuple[float, dict[str, int]]:
         with inside.database.inspect() as rows:
             since = rows.oldest_open().message
-            counts = read_waiting(rows)
+            clock = inside.services.clock.monotonic
+            counts = inside.paced.get("waiting", lambda: read_waiting(rows), clock)
             requests = asking(
                 list(rows.entries(PAIRING)), list(rows.entries(GUEST)), now
             )

@@ -89,7 +89,7 @@ def read_list(look: Look) -> ViewValues:
     past = number_of(query.get("past", ""))
     with look.database.inspect() as store:
         found = searched(look, store, wanted, past, find)
-        waiting = read_waiting(store)
+        waiting = look.paced("waiting", lambda: read_waiting(store))
         unsent = read_unsent(store, MOST_LISTED)
     rows = [
         {
@@ -123,7 +123,8 @@ def searched(
     look: Look, rows: Inspection, wanted: tuple[str, ...], past: int, find: str
 ) -> JobPage:
     """Read a page of messages; with words to find, of those that have them."""
-    page = read_jobs(rows, wanted, MOST_LISTED, look.complain, past)
+    read = partial(read_jobs, rows, wanted, MOST_LISTED, look.complain)
+    page = read(past, with_short=False)
     if not find:
         return page
     jobs, stored = list[QueueJob](), list[StoredMessage]()
@@ -137,7 +138,7 @@ def searched(
         looked_at += len(page.jobs)
         if not page.next or len(jobs) >= MOST_LISTED or looked_at >= MOST_LOOKED_AT:
             break
-        page = read_jobs(rows, wanted, MOST_LISTED, look.complain, page.next)
+        page = read(page.next, with_short=False)
     return msgspec.structs.replace(page, jobs=jobs, rows=tuple(stored), short={})
 
 
@@ -181,7 +182,11 @@ def read_one(look: Look) -> ViewValues:
     name = look.query["id"].partition(":")[0]
     key = look.inside.services.receipt_key
     with look.database.inspect() as rows:
-        whole = collect(rows, name, key, look.complain)
+
+        def find(end: str) -> tuple[str, ...]:
+            return look.paced(f"streams {end}", lambda: rows.streams_ending(end))
+
+        whole = collect(rows, name, key, look.complain, find)
         runs = list(runs_of(look, rows, whole.message))
         label = conversation_label(whole.conversation, names_of(rows))
     it = whole.message

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from connectors.admin.usage import NAMES, PARTS, budget_statuses, sum_up
-from connectors.web.page.views.base import View, chosen, read_view
+from connectors.admin.usage import NAMES, PARTS
+from connectors.web.page.views.base import View, budgets_of, chosen, read_view
 
 if TYPE_CHECKING:
     from connectors.admin.usage import BudgetStatus
@@ -28,11 +28,19 @@ async def load(asked: ViewRequest) -> ViewValues:
 
 def read(look: Look) -> ViewValues:
     """Sum up a period by a chosen key."""
+    inside = look.inside
     period, seconds = chosen(look.query.get("period", ""), PERIODS, USUAL)
     by, _ = chosen(look.query.get("by", ""), KEYS, "day")
     with look.database.inspect() as rows:
-        *sums, total = sum_up(rows, by, look.now - seconds, look.complain)
-        budgets = budget_statuses(rows, look.config, look.now, look.complain)
+        found = inside.usage.sum_up(
+            rows,
+            by,
+            (look.now - seconds, look.now),
+            inside.services.clock,
+            look.complain,
+        )
+        budgets = budgets_of(look, rows)
+    *sums, total = found.sums
     if by == "day":
         sums.reverse()
     else:
@@ -46,6 +54,7 @@ def read(look: Look) -> ViewValues:
         "most": max((each.cost for each in sums), default=0.0),
         "hidden": max(0, len(sums) - MOST_LISTED),
         "total": total,
+        "unread": found.unread,
         "budgets": [shown(each) for each in budgets[:MOST_LISTED]],
     }
 
@@ -63,4 +72,4 @@ def shown(it: BudgetStatus) -> dict[str, object]:
     return {**msgspec.structs.asdict(it), "part": max(parts) if parts else None}
 
 
-VIEW = View("usage", "Usage", load, every=15.0)
+VIEW = View("usage", "Usage", load, every=5.0)
