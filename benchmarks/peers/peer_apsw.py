@@ -14,8 +14,6 @@ from pathlib import Path
 from time import process_time
 from typing import TYPE_CHECKING, Any
 
-from runtime.sqlite.write import ACCEPT
-
 from benchmarks.stopwatch import now, rate, spent
 from benchmarks.store.bench_commit import BODY_BYTES, WRITERS
 from runtime.sql.write import ACCEPT
