@@ -25,6 +25,7 @@ from connectors.models.provider_errors import ErrorContext
 from tests.fakes.models.dialects import MANNERS, Manner
 from tests.fakes.models.sayings import JSON, Saying, deaf
 from tests.fakes.models.server import FakeProvider, chunked, open_raw_server
+from tests.support.tiers import is_deep
 
 if TYPE_CHECKING:
     from actors.ports import Model
@@ -45,7 +46,16 @@ RECORDED = Saying(
     thoughts="Let me think.",
 )
 PROVIDER = ErrorContext("provider (m)", "")
+FEW = 7
+"""The first tier cuts an answer at every seventh byte."""
+
 in_all_manners = pytest.mark.parametrize("manner", MANNERS, ids=str)
+
+
+def cuts(length: int) -> range:
+    """Give the places to cut at, the last always; in the second tier all of them."""
+    step = 1 if is_deep() else FEW
+    return range((length - 1) % step, length, step)
 
 
 async def ask(
@@ -145,13 +155,14 @@ async def test_the_header_names_the_call_where_there_is_one(manner: Manner) -> N
     assert answer.request_id == unnamed.get(manner.dialect.name, "r1")
 
 
+@pytest.mark.property
 @in_all_manners
 async def test_an_answer_cut_at_any_byte_is_an_error(manner: Manner) -> None:
     body = manner.written(RECORDED)
     whole = await ask(manner, body)
     outcomes: list[bool] = []
     kinds: set[str] = set()
-    for at in range(len(body) + 1):
+    for at in cuts(len(body) + 1):
         try:
             answer = await ask(manner, body[:at])
         except ModelBusyError as error:
@@ -166,12 +177,14 @@ async def test_an_answer_cut_at_any_byte_is_an_error(manner: Manner) -> None:
     assert outcomes.count(True) <= 2
 
 
+@pytest.mark.property
 @in_all_manners
 async def test_a_response_cut_at_any_byte_is_an_error_or_whole(manner: Manner) -> None:
     body = manner.written(Saying("Ж🐈"))
     response = chunked(body, 120, manner.media_type)
     whole = await ask(manner, body)
-    cuts = iter(range(len(response)))
+    places = cuts(len(response))
+    left = iter(places)
     outcomes: list[bool] = []
     kinds: set[str] = set()
 
@@ -183,9 +196,9 @@ async def test_a_response_cut_at_any_byte_is_an_error_or_whole(manner: Manner) -
             kinds.add(error.kind)
             outcomes.append(False)
 
-    async with open_raw_server(lambda: response[: next(cuts)], keep_open=False) as raw:
+    async with open_raw_server(lambda: response[: next(left)], keep_open=False) as raw:
         model = manner.make(base_url=raw.base_url)
-        for _ in range(len(response)):
+        for _ in places:
             await ask_through(model)
         await model.aclose()
     assert outcomes == sorted(outcomes)

@@ -118,15 +118,13 @@ def test_a_hostile_page_takes_no_longer_than_another(piece: str) -> None:
         # Some are hardest inside of something that is opened once.
         begin = {"=": "<p ", "": "<pre>"}.get(piece.strip(), "")
         page = begin + piece * (size // len(piece)) + "."
-        return min(spent(page) for _ in range(3))  # a busy machine adds to some
-
-    def spent(page: str) -> float:
         began = time.thread_time()
         read(page)
         return time.thread_time() - began
 
-    # Ten times the length: about ten times as long, where a square were a hundred.
-    assert seconds(200_000) < 0.25 + 40 * seconds(20_000)
+    # Ten times the length: about ten times as long, where a square were a hundred. A
+    # busy machine may add to one or two.
+    assert any(seconds(200_000) < 0.25 + 40 * seconds(20_000) for _ in range(3))
 
 
 parts = st.sampled_from(

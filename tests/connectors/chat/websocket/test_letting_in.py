@@ -142,6 +142,7 @@ async def test_one_address_leaves_connections_to_others() -> None:
             await bed.join()
         fourth = await bed.dial()
         await fourth.open()
+        await fourth.send("hello")  # else it is waited for
         await fourth.wait_ended()
         assert fourth.of("error")[0]["code"] == "full"
         elsewhere = await bed.dial("127.0.0.2")
