@@ -170,9 +170,6 @@ class Now(property, Generic[T]):
 
     Why a property around an `attrgetter`: sixty settings are read for each message, and
     so no function in Python runs for it.
-
-    Args:
-        name: the attribute's name in `Furnishing`.
     """
 
     def __init__(self, name: str) -> None:

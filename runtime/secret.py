@@ -215,11 +215,6 @@ def from_environment(
 ) -> Secret:
     """Take a secret from an environment variable.
 
-    Args:
-        name: of the variable.
-        environment: where it is looked up.
-        is_given: see `checked`.
-
     Raises:
         SecretSourceError: it is not set, empty, or a placeholder; or the name is
             none, and then the text does not repeat it: it may be the secret.
@@ -241,10 +236,6 @@ def from_environment(
 
 def from_file(path: Path, *, is_given: bool = False) -> Secret:
     """Read a secret from a file; white space around it does not count.
-
-    Args:
-        path: the file.
-        is_given: see `checked`.
 
     Raises:
         SecretSourceError: it cannot be read, is empty, or a placeholder.

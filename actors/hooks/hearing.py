@@ -53,13 +53,7 @@ class SessionHooks:
         return self._asked is not None
 
     def ask(self, pending: PendingMessage, persona: Persona, session: Actor) -> bool:
-        """Have hooks asked about a message; False if there are none to ask.
-
-        Args:
-            pending: the message.
-            persona: whose conversation it is.
-            session: gets `HooksAnswered`.
-        """
+        """Have hooks asked about a message; False if there are none to ask."""
         event, hooks = self._hooks_of(pending, persona.name)
         if not hooks:
             return False

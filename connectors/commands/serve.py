@@ -95,9 +95,6 @@ class ServiceNotifier:
 
     Takes what systemd says of that out of the environment: no program of an agent is to
     speak for the service. Source: sd_notify(3), sd_watchdog_enabled(3).
-
-    Args:
-        environment: of this process.
     """
 
     def __init__(self, environment: MutableMapping[str, str]) -> None:

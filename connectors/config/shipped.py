@@ -22,10 +22,6 @@ def state_folder(folder: Path, environment: Mapping[str, str]) -> Path:
     That is the folder of the settings file that names them. Beside the settings that
     come with the program nothing is written: then it is systemd's `STATE_DIRECTORY` or,
     by the XDG base directories, `callboard` in the folder for state.
-
-    Args:
-        folder: of the settings file, absolute.
-        environment: usually `os.environ`.
     """
     if not folder.resolve().is_relative_to(shipped_settings().resolve()):
         return folder

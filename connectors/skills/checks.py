@@ -320,12 +320,7 @@ def bringing(
 def with_brought(
     settings: Settings[AppConfig], environment: Mapping[str, str]
 ) -> Settings[AppConfig]:
-    """Add the secrets of servers that skills bring: as private as the settings' own.
-
-    Args:
-        settings: checked ones.
-        environment: where `"${NAME}"` looks.
-    """
+    """Add the secrets of servers that skills bring: as private as the settings' own."""
     app = settings.value
     skills = read_folders(app.skills.folders, app.skills.max_body_chars).skills
     found, _ = read_all(bringing(app, skills), environment)

@@ -58,10 +58,6 @@ class Brings(Struct, frozen=True):
 def servers_of(folder: SkillFolder, environment: Mapping[str, str]) -> Brings:
     """Read a skill's servers; the names are made the skill's own.
 
-    Args:
-        folder: the skill.
-        environment: where `"${NAME}"` looks.
-
     Raises:
         SettingsError: they are not as settings of servers are, or more than is borne.
     """

@@ -247,10 +247,6 @@ class AdminServer(ServerTransport):
 def make_admin_server(config: AdminConfig, parts: TransportParts) -> AdminServer | None:
     """Make the server that operators ask, and take its address.
 
-    Args:
-        config: its settings.
-        parts: what the app gives.
-
     Returns:
         None: nobody set a port, and another program has the usual one.
 

@@ -61,11 +61,6 @@ class RequestBodies:
     ) -> bytes:
         """Read the body of a request, in the task of that request.
 
-        Args:
-            request: whose body.
-            settings: its limits of size and time.
-            media: the media types that are accepted.
-
         Raises:
             ApiError: see `read_body`; 503 if the server stops meanwhile.
             ClientDisconnect: the client has closed the connection.

@@ -280,9 +280,6 @@ class Repair(Protocol):
     def retry_delivery(self, name: str) -> RepairResult:
         """Have a delivery that is dead, or whose fate is unknown, sent again.
 
-        Args:
-            name: id of the delivery, or its beginning.
-
         Raises:
             MisuseError: no such delivery, or more than one.
         """

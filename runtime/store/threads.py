@@ -211,11 +211,7 @@ class WorkingThread:
         self._ref = kind.start(file, self.jobs, report, self._ended)
 
     async def stop(self, refusal: str) -> None:
-        """End the thread when it has done what waits.
-
-        Args:
-            refusal: what callers are told from now on.
-        """
+        """End the thread when it has done what waits."""
         self.jobs.close(refusal)
         self._ref.stop(block=False)
         await self._has_ended.wait()

@@ -131,12 +131,7 @@ NEVER_FAILED = Failures()
 
 
 class KeyedChild:
-    """A child as this supervisor knows it; called, it makes the actor.
-
-    Args:
-        key: its key.
-        make: makes the actor of a key.
-    """
+    """A child as this supervisor knows it; called, it makes the actor."""
 
     __slots__ = ("_make", "cell", "failures", "key", "used_at", "window")
 

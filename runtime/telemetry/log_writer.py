@@ -65,11 +65,7 @@ class LogStream(Protocol):
 
 
 class LineHandler(logging.StreamHandler["WaitingLines"]):
-    """Writes each line at once; one that fails never takes the program along.
-
-    Args:
-        stream: where to.
-    """
+    """Writes each line at once; one that fails never takes the program along."""
 
     def __init__(self, stream: LogStream) -> None:
         super().__init__(WaitingLines())

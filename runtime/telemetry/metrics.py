@@ -293,11 +293,7 @@ OPEN_METRICS = "application/openmetrics-text"
 
 
 class Plain(Collector):
-    """A registry without `_created` series, which double what nobody looks at.
-
-    Args:
-        registry: the one with everything in it.
-    """
+    """A registry without `_created` series, which double what nobody looks at."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._all = registry

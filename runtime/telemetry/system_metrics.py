@@ -90,11 +90,7 @@ class Watched(Protocol):
 
 
 class SystemCollector(Collector):
-    """The figures of an actor system, read when somebody scrapes.
-
-    Args:
-        system: what to show.
-    """
+    """The figures of an actor system, read when somebody scrapes."""
 
     def __init__(self, system: Watched) -> None:
         self._system = system

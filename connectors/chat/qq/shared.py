@@ -126,13 +126,7 @@ class QQQuotes:
         )
 
     def learn(self, place: QQPlace, names: tuple[str, str], quoted: Quoted) -> None:
-        """Remember a message.
-
-        Args:
-            place: where it stands.
-            names: its id, and its index.
-            quoted: what it says, and who wrote it.
-        """
+        """Remember a message."""
         short = msgspec.structs.replace(quoted, text=quoted.text[:LONGEST_QUOTE])
         for name in filter(None, names):
             self._said[place.chat, name] = names[0], short

@@ -46,12 +46,7 @@ class Console(Protocol):
 
 
 class StandardConsole:
-    """The process's own standard input and output.
-
-    Args:
-        source: usually `sys.stdin`.
-        target: usually `sys.stdout`.
-    """
+    """The process's own standard input and output."""
 
     def __init__(self, source: TextIO, target: TextIO) -> None:
         self._source = source

@@ -86,12 +86,7 @@ class PlainSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlainChat:
-    """Lines in and lines out; a `Face`.
-
-    Args:
-        settings: how lines are read and shown.
-        console: where they come from and go to.
-    """
+    """Lines in and lines out; a `Face`."""
 
     client: TerminalClient
     """Set by the code that makes both."""

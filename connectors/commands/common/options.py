@@ -81,11 +81,7 @@ def is_wanted(question: str, *, yes: bool) -> bool:
 def named_or_all(
     help_text: str,
 ) -> Callable[[Callable[..., object]], Callable[..., object]]:
-    """Give a command the parameters `ids`, `all_failed` and `yes`.
-
-    Args:
-        help_text: of `--all-failed`.
-    """
+    """Give a command the parameters `ids`, `all_failed` and `yes`."""
 
     def decorated(command: Callable[..., object]) -> Callable[..., object]:
         command = click.argument("ids", nargs=-1, metavar="ID...")(command)

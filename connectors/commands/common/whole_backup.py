@@ -34,12 +34,7 @@ NAMED = re.compile(r"callboard-\d{8}T\d{6}Z", re.ASCII)
 
 
 def parts_of(settings: Settings[AppConfig], copy: Path) -> list[ArchivePart]:
-    """Say what belongs to a company, but for files of secrets.
-
-    Args:
-        settings: the company's.
-        copy: of its database.
-    """
+    """Say what belongs to a company, but for files of secrets."""
     app = settings.value
     return [
         ArchivePart(DATABASE, copy),

@@ -372,14 +372,7 @@ def key_file(plan: SettingsPlan) -> tuple[str, ...]:
 def complaint_about(
     folder: Path, text: str, others: list[NewFile], beside: tuple[str, ...]
 ) -> str:
-    """Load settings as they will be; give what is wrong with them, if anything.
-
-    Args:
-        folder: where they will stand.
-        text: what they say.
-        others: files that will stand beside them.
-        beside: what stands there already.
-    """
+    """Load settings as they will be; give what is wrong with them, if anything."""
     with staged(folder, [*others, NewFile(USUAL_NAME, text)], beside) as place:
         try:
             load_app(place / USUAL_NAME, os.environ)

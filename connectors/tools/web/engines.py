@@ -78,11 +78,7 @@ def cleaned(hits: list[Hit], count: int) -> tuple[Hit, ...]:
 
 
 def door_of(base_url: str) -> str:
-    """Give host and port of an engine's address, as `[fetch] allow` takes them.
-
-    Args:
-        base_url: a checked http or https address.
-    """
+    """Give host and port of an engine's address, as `[fetch] allow` takes them."""
     parts = urlsplit(base_url)
     host = parts.hostname or ""
     port = parts.port or (443 if parts.scheme == "https" else 80)

@@ -116,11 +116,7 @@ def as_uuid(ulid: str) -> str:
 
 
 def as_ulid(uuid: str) -> str:
-    """Give the ULID that `as_uuid` wrote as this UUID.
-
-    Args:
-        uuid: a UUID.
-    """
+    """Give the ULID that `as_uuid` wrote as this UUID."""
     number, letters = UUID(uuid).int, ""
     for _ in range(LONGEST):
         letters = ALPHABET[number & 31] + letters

@@ -16,11 +16,7 @@ UNKNOWN = "unknown"
 
 
 class ElizaCounters:
-    """The metrics that all connectors of this kind share.
-
-    Args:
-        metrics: where they are registered.
-    """
+    """The metrics that all connectors of this kind share."""
 
     def __init__(self, metrics: Metrics) -> None:
         name = ("connector",)
@@ -85,12 +81,7 @@ class ElizaMetrics:
 
 
 class MeasuredApp:
-    """Counts the requests to an application.
-
-    Args:
-        app: answers them.
-        metrics: where they are counted.
-    """
+    """Counts the requests to an application."""
 
     def __init__(self, app: ASGIApp, metrics: ElizaMetrics) -> None:
         self._app = app

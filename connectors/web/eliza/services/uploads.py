@@ -198,12 +198,7 @@ class UploadFolder:
 
 
 def name_of(key: str, kind: str) -> str:
-    """Make the name of a file that an agent sends: the same for the same delivery.
-
-    Args:
-        key: the delivery's id.
-        kind: its media type.
-    """
+    """Make the name of a file that an agent sends: the same for the same delivery."""
     digest = hashlib.sha256(key.encode()).hexdigest()
     return f"0-{digest[:16]}.{KINDS.get(kind, OTHER)}"
 
