@@ -3,14 +3,20 @@
 It writes a company's database, serves it with the embedded model, and has headless
 Chromium visit every view in light, in dark, and on a phone. What drives Chromium comes
 from `tests/live/setup.sh`.
+
+`python -m tests.pictures terminal FILE.svg` draws a conversation at the terminal, as
+`docs/connect/images/terminal.svg` shows it; it needs tmux.
 """
 
 from __future__ import annotations
 
+import io
 import os
+import re
 import shutil
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +25,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import trio
+from rich.console import Console
+from rich.text import Text
 
 from actors.journal import commits
 from actors.journal.answers import Answer
@@ -286,7 +294,61 @@ def take(pictures: Path) -> None:
             drive("pictures.mjs", address, str(pictures), link, SUM, FAILED, STREAM)
 
 
+TALK = (
+    ("hello, I am Sam", "What can we do for you?"),
+    ("what is 12 * 7", "12 * 7 = 84"),
+    ("/who", "@ben:"),
+)
+"""What is typed, and what is waited for then."""
+
+FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
+WIDTH, HEIGHT = 84, 26
+
+
+def tmux(*words: str) -> str:
+    """Run tmux, with a server of its own; gives what it says."""
+    command = ("tmux", "-L", f"callboard-pictures-{os.getpid()}", *words)
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def draw_terminal(picture: Path) -> None:
+    """Talk with the offline agents in a terminal, and write what it shows as SVG.
+
+    Raises:
+        SystemExit: an answer did not come.
+    """
+    with TemporaryDirectory() as folder:
+        settings = ROOT / "config" / "offline.toml"
+        chat = f"{sys.executable} -m connectors chat --config {settings}"
+        place = f"cd {ROOT} && CALLBOARD_STORE__PATH={folder}/x.db {chat}"
+        size = ("-x", str(WIDTH), "-y", str(HEIGHT))
+        tmux("new-session", "-d", *size, place)
+        try:
+            for typed, awaited in (("", "you"), *TALK):
+                if typed:
+                    tmux("send-keys", "-l", typed)
+                    tmux("send-keys", "Enter")
+                for _ in range(600):
+                    if awaited in tmux("capture-pane", "-p"):
+                        break
+                    time.sleep(0.1)  # noqa: TID251  a real terminal has real time
+                else:
+                    raise SystemExit(f"no {awaited!r}: {tmux('capture-pane', '-p')}")
+            shown = tmux("capture-pane", "-ep").rstrip()
+        finally:
+            tmux("kill-server")
+    console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
+    console.print(Text.from_ansi(shown))
+    # Without its web fonts: a page of the docs asks nobody for anything.
+    drawn = FONTS.sub("", console.export_svg(title="callboard chat"))
+    picture.write_text(drawn, encoding="utf-8")
+
+
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("say where to: python -m tests.pictures FOLDER")
-    take(Path(sys.argv[1]))
+    match sys.argv[1:]:
+        case ["terminal", file]:
+            draw_terminal(Path(file))
+        case [name]:
+            take(Path(name))
+        case _:
+            sys.exit("say where to: python -m tests.pictures FOLDER")

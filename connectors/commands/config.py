@@ -38,7 +38,13 @@ from connectors.commands import (
     given_settings,
     tell_problems,
 )
-from connectors.commands.common.output import FAILED, json_option, say_json
+from connectors.commands.common.output import (
+    FAILED,
+    json_option,
+    rows_options,
+    say_json,
+    say_rows,
+)
 from connectors.config.app import AppConfig
 from connectors.config.models import ScriptedModelConfig
 from connectors.files import receipt_key
@@ -46,6 +52,7 @@ from connectors.models.scripted.script import load_script
 from connectors.settings.load import load_app
 from connectors.settings.schema import (
     Explained,
+    common_texts,
     explained,
     level_of,
     settings_schema,
@@ -194,14 +201,22 @@ def say_settings(settings: Settings[AppConfig], *, only_changed: bool) -> None:
 
 @command.command()
 @config_option
-@click.argument("key")
-@json_option
+@click.argument("key", default="")
+@rows_options
 def explain(config: Path | None, key: str, *, as_json: bool) -> None:
     """Say what a setting does, what may be written, its default, and where it is set.
 
     KEY is its name with those of its tables: limits.turn_timeout, agents.anna.model;
-    or a table, whose keys are named then. Works without settings, too.
+    or a table, whose keys are named then. Without KEY: the few settings that most
+    companies need. Works without settings, too.
     """
+    if not key:
+        rows = [(name.replace(".x", ".NAME"), words) for name, words in common_texts()]
+        if as_json:
+            say_json([{"key": name, "text": words} for name, words in rows])
+        else:
+            say_rows(rows, ("SETTING", "WHAT IT DOES"), tuple, "")
+        return
     names = [name for name in key.split(".") if name]
     found = explained(names) if names else []
     if not found:

@@ -379,6 +379,25 @@ COMMON = (
 )
 """In the order in which they are met; `x` stands for a name that people choose."""
 
+COMMON_TABLES = {
+    "accounts.x": "A provider's key, which models name.",
+    "models.x": "A model that agents may have: who runs it, and which one it is.",
+    "connectors.x": "Where people write: a chat platform, the page, HTTP, …",
+    "routes": "Which agent hears which messages, where names do not say it.",
+    "access": "Who may use which agent; the first rule that fits decides.",
+    "budgets": "What may be spent in a day or month, and what happens then.",
+}
+"""What those of them are for whose code does not say it in such words."""
+
+
+def common_texts() -> list[tuple[str, str]]:
+    """Give the common settings, each with what it does."""
+    return [
+        (key, explained(key.split("."))[0].words or COMMON_TABLES[key])
+        for key in COMMON
+    ]
+
+
 EXPERT = (
     "buffering",
     "busy_policies",

@@ -122,6 +122,20 @@ def test_the_cluster_asks_the_ports_that_are_there_and_waits_long_enough() -> No
     assert mounts == {each["name"] for each in volumes}
 
 
+def test_kubernetes_knows_each_field(tmp_path: Path) -> None:
+    validate = program("kubernetes-validate")
+    text = (DEPLOY / "kubernetes" / "callboard.yaml").read_text(encoding="utf-8")
+    for given, is_right in (
+        (text, True),
+        (text.replace("replicas:", "copies:"), False),
+    ):
+        file = tmp_path / "cluster.yaml"
+        file.write_text(given, encoding="utf-8")
+        words = (validate, "--strict", file)
+        ran = subprocess.run(words, check=False, capture_output=True, text=True)
+        assert (ran.returncode == 0) is is_right, ran.stdout + ran.stderr
+
+
 def test_the_container_runs_as_nobody_and_asks_after_itself() -> None:
     text = (DEPLOY / "container" / "Dockerfile").read_text(encoding="utf-8")
     assert re.search(r"^USER 10001:10001$", text, re.MULTILINE)

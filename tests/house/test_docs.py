@@ -10,6 +10,7 @@ from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -98,6 +99,34 @@ def test_every_subcommand_exists(page: Path) -> None:
         assert run.exit_code == 0, f"callboard {' '.join(words)}: {run.output}"
 
 
+def options_of(words: tuple[str, ...]) -> set[str]:
+    """Give the options of the command that a line begins with."""
+    command: click.Command = callboard
+    for word in words:
+        context = click.Context(command)
+        below = isinstance(command, click.Group) and command.get_command(context, word)
+        if not below:
+            break
+        command = below
+    return {each for option in command.params for each in option.opts} | {
+        each for option in command.params for each in option.secondary_opts
+    }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_option_exists(page: Path) -> None:
+    if page.parent.name == "reference":
+        return  # written from the commands themselves
+    for words in sorted(readme.command_lines(page.read_text())):
+        given = {
+            word.partition("=")[0].rstrip(".,:)]")
+            for word in words
+            if re.fullmatch(r"--?[a-z][a-z-]*\W*|--[a-z-]+=.*", word)
+        }
+        unknown = given - options_of(words) - {"--help", "--version"}
+        assert not unknown, f"callboard {' '.join(words)}"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_every_metric_exists(page: Path) -> None:
     known = known_metrics()
@@ -150,3 +179,10 @@ def test_the_second_agent_of_the_tutorial_fits_what_init_writes(
     for words in (shlex.split(second)[1:], ["config", "check"]):
         run = CliRunner().invoke(callboard, [*words, "--config", file])
         assert run.exit_code == 0, run.output
+
+
+def test_an_option_that_does_not_exist_would_be_noticed() -> None:
+    found = readme.command_lines("`callboard queue retry --none` and `callboard tree`")
+    assert found == {("queue", "retry", "--none")}
+    assert "--none" not in options_of(("queue", "retry", "--none"))
+    assert "--all-failed" in options_of(("queue", "retry", "--none"))

@@ -102,6 +102,18 @@ def said(output: str) -> tuple[str, ...]:
     )
 
 
+def command_lines(text: str) -> set[tuple[str, ...]]:
+    """Give the words after every `callboard` in code that has options, to its end."""
+    code = FENCE.findall(text) + CODE.findall(FENCE.sub("", text))
+    found: set[tuple[str, ...]] = set()
+    for piece in code:
+        for line in str(piece).splitlines():
+            for words in re.findall(r"\bcallboard( [a-z][^|;&#`\\]*)", line):
+                if re.search(r" --?[a-z]", words):
+                    found.add(tuple(str(words).split()))
+    return found
+
+
 def subcommands(text: str) -> set[tuple[str, ...]]:
     """Give the words after every `callboard` in code, up to the first option."""
     code = FENCE.findall(text) + CODE.findall(FENCE.sub("", text))

@@ -24,8 +24,8 @@ from actors.journal.notices import EVENTS
 from connectors.cli import callboard
 from connectors.settings.load import settings_type
 from connectors.settings.schema import (
-    COMMON,
-    explained,
+    COMMON_TABLES,
+    common_texts,
     field_texts,
     key_line,
     level_of,
@@ -38,18 +38,12 @@ MADE = "<!-- python -m tests.support.reference writes this page from the code. -
 WIDTH = 100
 
 
-TABLES = {
-    "accounts.x": "A provider's key, which models name.",
-    "models.x": "A model that agents may have: who runs it, and which one it is.",
-    "connectors.x": "Where people write: a chat platform, the page, HTTP, …",
-    "routes": "Which agent hears which messages, where names do not say it.",
-    "access": "Who may use which agent; the first rule that fits decides.",
+TABLES = COMMON_TABLES | {
     "agents.x": "An agent: its character, its model, its tools and rights.",
     "agent_defaults": "What holds for every agent that does not say otherwise.",
     "embedders.x": "A model that makes vectors of texts, for memory.",
     "notebook": "Where agents report bugs.",
     "people": "Languages and linked accounts of people.",
-    "budgets": "What may be spent in a day or month, and what happens then.",
 }
 """What tables are for whose code does not say it in such words."""
 
@@ -91,8 +85,7 @@ def settings() -> Iterator[str]:
     yield ""
     yield "| setting | what it does |"
     yield "|---|---|"
-    for key in COMMON:
-        words = explained(key.split("."))[0].words or TABLES[key]
+    for key, words in common_texts():
         shown = key.replace(".x", ".<name>")
         yield f"| `{shown}` | {cell(words)} |"
     yield ""

@@ -61,7 +61,7 @@ def settings_text(
     lines = [
         "# Settings of Callboard, made by `callboard init`. Change what you like:",
         "# `callboard config check` says whether it is right, `callboard doctor`",
-        "# whether it works, `callboard config show` what else there is to set.",
+        "# whether it works, `callboard config explain` what else most companies set.",
         "",
         f"default_agent = {toml(plan.agent)} # answers when nobody is named",
         *owners,

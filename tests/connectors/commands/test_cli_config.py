@@ -15,7 +15,7 @@ import pytest
 
 from connectors.cli import COMMANDS, run
 from connectors.commands import find_settings, innermost
-from connectors.settings.schema import explained, table_lines
+from connectors.settings.schema import COMMON, explained, table_lines
 from runtime import __version__
 from runtime.errors import MisuseError, SettingsError, SettingsListError
 
@@ -629,3 +629,15 @@ def test_the_database_may_be_given_beside_the_file(
     assert run(["queue", "list", "--config", offline, *given]) == 1
     told = f"there is no database {tmp_path}/mine.db yet: start `callboard serve`, or"
     assert told in capsys.readouterr().err
+
+
+def test_without_a_key_the_common_settings_are_explained(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["config", "explain", "--no-header"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == [
+        key.replace(".x", ".NAME") for key in COMMON
+    ]
+    assert run(["config", "explain", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["key"] == COMMON[0]
