@@ -120,7 +120,8 @@ class NodeDesk:
         self.drop()
         name = statements.application_name(self._node, 0)
         db = self._db = self._server.connect(name, self._within)
-        with self._server.told():
+        with contextlib.ExitStack() as undo, self._server.told():
+            undo.callback(self.drop)
             self._refuse_namesake(db)
             self._refuse_release(db, card.release)
             claim(db, self._server.name, is_node=True)
@@ -131,6 +132,7 @@ class NodeDesk:
             self._incarnation = int(joined[0][0][0])
             name = statements.application_name(self._node, self._incarnation)
             db.execute("SELECT set_config('application_name', %s, false)", (name,))
+            undo.pop_all()
         self._has_joined, self._fence = True, int(joined[1][0][0])
         leases = tuple((str(row[0]), int(row[1])) for row in joined[2])
         return Member(self._incarnation, self._fence, leases)

@@ -39,6 +39,10 @@ EMPTY = "; ".join(
             for table in ("inbox", "journal", "outbox", "record", "fact_scope", "fact")
         ),
         "UPDATE change SET version = 0",
+        "DELETE FROM node",
+        "DELETE FROM node_card",
+        "DELETE FROM writer WHERE node <> 'main'",
+        "UPDATE lease SET owner = '', wanted = '', epoch = 0",
     )
 )
 

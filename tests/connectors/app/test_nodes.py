@@ -1,0 +1,220 @@
+"""Nodes that stand by: what must agree, and where connections go."""
+
+from __future__ import annotations
+
+import socket
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+import trio
+import trio.testing
+
+from connectors.app.nodes import (
+    Doorkeeper,
+    comparable,
+    differing,
+    open_node,
+    probe_answer,
+    reachable,
+)
+from connectors.config.app import AppConfig, HttpConfig, NodesConfig, StoreConfig
+from connectors.settings.load import check_nodes, load_app
+from runtime.errors import SettingsError
+from tests.support.store.postgresql import emptied, shared_process
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from connectors.app.nodes import CompanyNode
+
+KEY = bytes(32)
+PATIENCE = 30.0
+
+SETTINGS = """
+default_agent = "anna"
+owners = [{owners}]
+[store]
+kind = "postgresql"
+dsn = {{ env = "CB_DSN" }}
+[nodes]
+name = "{name}"
+address = "127.0.0.1"
+ttl = 2.0
+[admin]
+port = {admin}
+[models.scripted]
+kind = "scripted"
+script = "script.toml"
+[agents.anna]
+prompt = "You are Anna."
+[connectors.http]
+kind = "http"
+port = {port}
+"""
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        port: int = door.getsockname()[1]
+    return port
+
+
+def settings(folder: Path, name: str, owners: str = "") -> AppConfig:
+    path = folder / f"{name}.toml"
+    text = SETTINGS.format(
+        name=name, owners=owners, admin=free_port(), port=free_port()
+    )
+    path.write_text(text, encoding="utf-8")
+    path.with_name("script.toml").write_text('[default]\nreply = "hm"\n')
+    found = load_app(path, {"CB_DSN": shared_process().dsn("callboard")})
+    return found.value
+
+
+async def ask(port: int, words: bytes) -> bytes:
+    async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+        await stream.send_all(words)
+        await stream.send_eof()
+        return b"".join([part async for part in stream])
+
+
+async def echo(stream: trio.SocketStream) -> None:
+    async for part in stream:
+        await stream.send_all(b"echo " + part)
+
+
+async def run_first(
+    config: AppConfig,
+    is_over: trio.Event,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Be the node that runs the company, until it is over."""
+    async with open_node(config) as node:
+        await node.wait_seat()
+        task_status.started()
+        await is_over.wait()
+        await node.prepare_to_leave()
+
+
+async def test_connections_go_to_the_node_that_runs_the_company(tmp_path: Path) -> None:
+    emptied()
+    first, second = settings(tmp_path, "a"), settings(tmp_path, "b")
+    said: list[str] = []
+    is_over = trio.Event()
+    with trio.fail_after(PATIENCE):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(run_first, first, is_over)
+            serve = partial(trio.serve_tcp, echo, host="127.0.0.1")
+            await nursery.start(serve, port_of(first))
+            async with open_node(second) as b:
+                keeper = Doorkeeper(b, nursery, said.append)
+                nursery.start_soon(standing, keeper, second, b)
+                while not said:
+                    await trio.testing.wait_all_tasks_blocked(0.01)
+                place = f"127.0.0.1:{port_of(second)}"
+                assert said == [f"http: standing by, listening on {place}"]
+                assert await ask(port_of(second), b"hello") == b"echo hello"
+                probes = second.admin.port or 0
+                ready = await ask(probes, b"GET /readyz HTTP/1.1\r\n\r\n")
+                assert ready.startswith(b"HTTP/1.1 200 ")
+                assert not b.is_seated
+                is_over.set()
+                await b.wait_seat()  # given to it, and no time-out waited for
+            nursery.cancel_scope.cancel()
+
+
+async def standing(keeper: Doorkeeper, config: AppConfig, node: CompanyNode) -> None:
+    for door in (await keeper.stand(config, node.wait_seat)).values():
+        door.close()
+
+
+def port_of(config: AppConfig) -> int:
+    connector = config.connectors["http"]
+    assert isinstance(connector, HttpConfig)
+    return connector.port
+
+
+async def test_a_node_with_other_settings_is_refused_and_they_are_named(
+    tmp_path: Path,
+) -> None:
+    emptied()
+    first, second = settings(tmp_path, "a"), settings(tmp_path, "b", '"http/zoe"')
+    with trio.fail_after(PATIENCE):
+        async with open_node(first) as a:
+            await a.wait_seat()
+            with pytest.RaisesGroup(
+                pytest.RaisesExc(SettingsError, match="other settings: owners"),
+                flatten_subgroups=True,
+                allow_unwrapped=True,
+            ):
+                async with open_node(second) as b:
+                    await b.wait_seat()
+
+
+def test_what_a_node_is_by_itself_need_not_agree() -> None:
+    one = AppConfig(
+        nodes=NodesConfig(name="a", address="10.0.0.1"),
+        store=StoreConfig(path="/one/callboard.db"),
+        connectors={"http": HttpConfig(port=1, host="10.0.0.1")},
+    )
+    two = AppConfig(
+        nodes=NodesConfig(name="b"),
+        connectors={"http": HttpConfig(port=2)},
+        default_agent="ben",
+    )
+    assert differing(comparable(one, KEY), comparable(two, KEY)) == ["default_agent"]
+    three = msgspec.structs.replace(two, nodes=NodesConfig(name="b", ttl=9.0))
+    assert differing(comparable(two, KEY), comparable(three, KEY)) == ["nodes.ttl"]
+
+
+def test_no_value_of_a_setting_can_be_read_from_what_is_compared() -> None:
+    config = AppConfig(owners=("http/zoe",))
+    assert "zoe" not in str(comparable(config, KEY))
+    other = bytes([1] * 32)
+    assert comparable(config, KEY) != comparable(config, other)
+
+
+@pytest.mark.parametrize(
+    ("config", "named"),
+    [
+        (AppConfig(nodes=NodesConfig(address="10.0.0.5")), ["nodes.address"]),
+        (AppConfig(nodes=NodesConfig(name="a")), ["nodes.name"]),
+        (
+            AppConfig(
+                nodes=NodesConfig(name="a", address="10.0.0.5:80"),
+                store=StoreConfig(kind="postgresql", synchronous="normal"),
+                connectors={"http": HttpConfig(port=0)},
+            ),
+            ["store.synchronous", "nodes.address", "connectors.http.port"],
+        ),
+        (
+            AppConfig(
+                nodes=NodesConfig(name="a", address="fd00::5"),
+                store=StoreConfig(kind="postgresql"),
+                connectors={"http": HttpConfig()},
+            ),
+            [],
+        ),
+    ],
+)
+def test_settings_that_cannot_work_with_nodes_are_named(
+    config: AppConfig, named: list[str]
+) -> None:
+    found = [".".join(map(str, each.way)) for each in check_nodes(config)]
+    assert found == named
+
+
+def test_probes_of_a_node_that_stands_by() -> None:
+    assert probe_answer(b"/healthz", "in trouble").startswith(b"HTTP/1.1 200 OK")
+    assert probe_answer(b"/readyz", "").startswith(b"HTTP/1.1 200 OK")
+    away = probe_answer(b"/readyz", "no node runs the company")
+    assert away.startswith(b"HTTP/1.1 503 ")
+    assert b"no node runs the company" in away
+    assert probe_answer(b"/metrics", "").startswith(b"HTTP/1.1 404 ")
+
+
+def test_a_server_on_all_addresses_is_reached_on_its_own() -> None:
+    assert reachable("0.0.0.0") == "127.0.0.1"  # noqa: S104
+    assert reachable("::") == "::1"
+    assert reachable("10.0.0.5") == "10.0.0.5"

@@ -1,0 +1,193 @@
+"""Nodes on a real server: who joins, who takes over, and what is refused then."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from runtime.errors import FencedError, StoreRefusedError, StoreUnavailableError
+from runtime.nodes.membership import MembershipPlan, TakeOver
+from runtime.nodes.rows import COMPANY, Fence
+from runtime.postgresql.nodes import NodeCard, NodeDesk, NodesFromOutside, NodesLook
+from runtime.postgresql.server import PostgresqlOptions, PostgresqlServer
+from runtime.postgresql.store import PostgresqlStore
+from tests.support.store.postgresql import emptied, shared_process
+from tests.support.store.rows import accepting
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from runtime.nodes.rows import Member
+    from runtime.postgresql.server import Db
+
+CARD = NodeCard(release="1", address="10.0.0.5", doors={"http": 8080})
+
+
+class Life:
+    """A node that has joined."""
+
+    def __init__(self, server: PostgresqlServer, name: str) -> None:
+        self.name = name
+        self.desk = NodeDesk(server, name, 5.0)
+        self.member: Member = self.desk.join(CARD, b"{}")
+
+    def plan(
+        self, *, adopt: bool = False, dead: Life | None = None
+    ) -> tuple[MembershipPlan, NodesLook]:
+        """Make a plan that takes the company."""
+        look = self.desk.beat()
+        over = None
+        if dead is not None:
+            row = next(each for each in look.nodes if each.id == dead.name)
+            over = TakeOver(row, {COMPANY: self.name})
+        mine = {COMPANY: self.name} if adopt else {}
+        return MembershipPlan({}, (), {}, over, mine, {}), look
+
+    def seat(self) -> Fence:
+        """Say under which fence and lease this node writes the company's rows."""
+        lease = next(each for each in self.desk.beat().leases if each.name == COMPANY)
+        assert lease.owner == self.name
+        return Fence(self.name, self.member.fence, 0, ((COMPANY, lease.epoch),))
+
+
+@contextmanager
+def nodes(*names: str) -> Generator[list[Life]]:
+    """Have nodes join; the first one has the company."""
+    server = emptied()
+    with ExitStack() as stack:
+        lives = [Life(server, name) for name in names]
+        for life in lives:
+            stack.callback(life.desk.drop)
+        lives[0].desk.carry_out(*lives[0].plan(adopt=True))
+        yield lives
+
+
+async def opened(seat: Fence) -> PostgresqlStore:
+    """Open the store of the node that runs the company."""
+    options = PostgresqlOptions(seat=seat, away_for=0.5)
+    server = PostgresqlServer(shared_process().dsn("callboard"), options)
+    return await PostgresqlStore.open(server)
+
+
+async def test_the_company_goes_from_node_to_node_and_keeps_its_rows() -> None:
+    with nodes("a", "b") as (a, b):
+        store = await opened(a.seat())
+        await store.commit(accepting("first"))
+        await store.aclose()
+        a.desk.give({COMPANY: "b"})
+        store = await opened(b.seat())
+        await store.commit(accepting("second"))
+        assert [row.id for row in await store.unsettled()] == ["first", "second"]
+        await store.aclose()
+
+
+async def test_who_was_taken_over_from_writes_nothing_more() -> None:
+    with nodes("a", "b") as (a, b):
+        store = await opened(a.seat())
+        await store.commit(accepting("first"))
+        assert b.desk.carry_out(*b.plan(dead=a))
+        with pytest.raises(StoreUnavailableError):
+            await store.commit(accepting("late"))
+        assert store.needs_reopening
+        await store.aclose()
+        with pytest.raises((FencedError, StoreUnavailableError)):
+            a.desk.beat()
+        store = await opened(b.seat())
+        assert [row.id for row in await store.unsettled()] == ["first"]
+        await store.aclose()
+
+
+async def test_a_commit_under_an_older_epoch_is_refused() -> None:
+    with nodes("a") as (a,):
+        seat = a.seat()
+        store = await opened(seat)
+        with beside() as db:
+            db.execute("UPDATE lease SET epoch = epoch + 1")
+        with pytest.raises(StoreUnavailableError, match="taken"):
+            await store.commit(accepting("late"))
+        await store.aclose()
+        assert await is_refused(seat)
+
+
+@contextmanager
+def beside() -> Generator[Db]:
+    """Open a connection beside all nodes."""
+    with PostgresqlServer(shared_process().dsn("callboard")).connect("tests") as db:
+        yield db
+
+
+async def is_refused(seat: Fence) -> bool:
+    """Whether nobody can open the store as that node any more."""
+    try:
+        store = await opened(seat)
+    except StoreUnavailableError:
+        return True
+    await store.aclose()
+    return False
+
+
+async def test_a_node_that_is_alive_is_not_taken_over_from() -> None:
+    with nodes("a", "b") as (a, b):
+        plan, look = b.plan(dead=a)
+        a.desk.beat()
+        assert not b.desk.carry_out(plan, look)
+        assert a.seat().leases
+
+
+def test_a_later_life_of_a_node_has_another_epoch() -> None:
+    with nodes("a") as (a,):
+        before = a.seat()
+        a.member = a.desk.join(CARD, b"{}")
+        after = a.seat()
+        assert after.fence > before.fence
+        assert after.leases[0][1] > before.leases[0][1]
+
+
+def test_two_processes_do_not_share_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runtime.postgresql.nodes.LET_GO_WITHIN", 0.0)
+    with nodes("a"), pytest.raises(StoreRefusedError, match="runs as node 'a'"):
+        Life(PostgresqlServer(shared_process().dsn("callboard")), "a")
+
+
+def test_nodes_of_two_releases_do_not_work_together() -> None:
+    with nodes("a"):
+        other = NodeDesk(PostgresqlServer(shared_process().dsn("callboard")), "b", 5.0)
+        with pytest.raises(StoreRefusedError, match="runs release 1 and this is 2"):
+            other.join(NodeCard(release="2"), b"{}")
+        other.drop()
+
+
+async def test_a_process_that_is_no_node_is_kept_out_by_nodes_and_keeps_them_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("runtime.postgresql.threads.LET_GO_WITHIN", 0.0)
+    server = PostgresqlServer(shared_process().dsn("callboard"))
+    with nodes("a"), pytest.raises(StoreUnavailableError, match="in use by another"):
+        await PostgresqlStore.open(server)
+    alone = await PostgresqlStore.open(server)
+    desk = NodeDesk(server, "a", 5.0)
+    with pytest.raises(StoreUnavailableError, match="in use by another"):
+        desk.join(CARD, b"{}")
+    desk.drop()
+    await alone.aclose()
+
+
+def test_operators_see_nodes_move_the_company_and_forget_who_is_gone() -> None:
+    with nodes("a", "b") as (a, b):
+        outside = NodesFromOutside(PostgresqlServer(shared_process().dsn("callboard")))
+        known, leases = outside.read()
+        assert [(each.id, each.is_connected) for each in known] == [
+            ("a", True),
+            ("b", True),
+        ]
+        assert known[0].card == CARD
+        assert [each.owner for each in leases] == ["a"]
+        assert outside.want("a", "b") == [COMPANY]
+        assert a.desk.beat().leases[0].wanted == "b"
+        assert not outside.remove("a")  # it has the company
+        a.desk.give({COMPANY: "b"})
+        a.desk.leave()
+        assert outside.remove("a")
+        assert b.seat().leases
