@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 COPIED = ("runtime", "actors", "connectors", "config", "tests", "pyproject.toml")
+READ = ("docs", "README.md", "CHANGELOG.md", "benchmarks")
+"""What else tests read; a written mistake names the tests that find it."""
 
 LIMIT = 300.0
 """Seconds after which a test run counts as red: a mistake may make it hang."""
@@ -71,7 +73,7 @@ def main(arguments: list[str]) -> int:
             mutants = dice.sample(mutants, min(chosen.some, len(mutants)))
         return try_written(mutants)
     wanted = Sample(chosen.random, seed, chosen.under, chosen.within, chosen.workers)
-    sample(ROOT, COPIED, wanted)
+    sample(ROOT, (*COPIED, *READ), wanted)
     return 0
 
 

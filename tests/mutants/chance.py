@@ -55,6 +55,9 @@ class Slip(NamedTuple):
     name: str
     """What the line gives a value to, outside of functions; empty inside of them."""
 
+    inside: tuple[str, ...] = ()
+    """The classes and functions that it stands in."""
+
     def make(self, text: bytes) -> bytes:
         """Give the text of the file with the mistake in it."""
         return text[: self.start] + self.after.encode() + text[self.end :]
@@ -103,6 +106,7 @@ class Finder(ast.NodeVisitor):
         self._begin = [0, *ends]
         self._name = ""
         self._depth = 0
+        self._inside: tuple[str, ...] = ()
 
     # -- what is left out
 
@@ -146,6 +150,7 @@ class Finder(ast.NodeVisitor):
         """Look at what the function does."""
         if node.name in HIDDEN:
             return
+        outside, self._inside = self._inside, (*self._inside, node.name)
         self.visit(node.args)
         self._depth += 1
         body = node.body[1:] if ast.get_docstring(node) else node.body
@@ -157,10 +162,17 @@ class Finder(ast.NodeVisitor):
                 indent = " " * each.col_offset
                 self._add(each, "early return", f"return\n{indent}", start, start)
         self._depth -= 1
+        self._inside = outside
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
         """Look at what the function does."""
         self.visit_FunctionDef(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        """Look at what the class has."""
+        outside, self._inside = self._inside, (*self._inside, node.name)
+        self.generic_visit(node)
+        self._inside = outside
 
     def visit_If(self, node: ast.If) -> None:
         """Turn a condition round."""
@@ -275,6 +287,7 @@ class Finder(ast.NodeVisitor):
                 end=self._end(node) if end is None else end,
                 after=after,
                 name="" if self._depth else self._name or "?",
+                inside=self._inside,
             )
         )
 

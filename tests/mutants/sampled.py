@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tests.mutants.chance import Slip
 
 HANGS = 10
-"""Seconds after which a test counts as hung."""
+"""Seconds after which a test counts as hung, on a machine with nothing else to do."""
 
 LONGEST = 1800.0
 """Seconds that a few test files may take while lines are noted."""
@@ -40,7 +40,7 @@ LIMIT = 120.0
 FILES_AT_ONCE = 12
 """Test files that are measured in one process."""
 
-LIKELY = 12
+LIKELY = 20
 """Test files that are run for each mistake where time is short."""
 
 
@@ -110,6 +110,9 @@ class Sampler:
 
         self._nearest = Nearest(root, kept(root))
         self._likely = Likely(root)
+        self._red: set[str] = set()
+        """Tests that are red without any mistake."""
+
         self._copies: SimpleQueue[Path] = SimpleQueue()
         for each in copies:
             self._copies.put(each)
@@ -139,10 +142,22 @@ class Sampler:
             if left <= 0:
                 return Outcome(slip, "not tried", "no time was left")
             if self._wanted.within:
-                return attempt(at, slip, self._likely.to(slip.file)[:LIKELY], share)
-            return attempt(at, slip, self._nearest.to(slip))
+                tests = self._likely.to(slip)[:LIKELY]
+                return self._proved(at, slip, tests, share)
+            return self._proved(at, slip, self._nearest.to(slip))
         finally:
             self._copies.put(at)
+
+    def _proved(
+        self, at: Path, slip: Slip, tests: Sequence[str], limit: float = LIMIT
+    ) -> Outcome:
+        """Try a mistake; a test that is red without it, too, has not found it."""
+        while True:
+            outcome = attempt(at, slip, tests, limit, tuple(self._red))
+            is_one = outcome.word == "found" and "::" in outcome.why
+            if not is_one or not is_red(at, outcome.why):
+                return outcome
+            self._red.add(outcome.why)
 
 
 def summary(wanted: Sample, outcomes: Sequence[Outcome]) -> str:
@@ -174,7 +189,11 @@ def copy_of(root: Path, names: Sequence[str], to: Path) -> Path:
 
 
 def attempt(
-    at: Path, slip: Slip, tests: Sequence[str], limit: float = LIMIT
+    at: Path,
+    slip: Slip,
+    tests: Sequence[str],
+    limit: float = LIMIT,
+    left_out: Sequence[str] = (),
 ) -> Outcome:
     """Make a mistake in a copy, run tests for at most `limit` seconds, take it back."""
     if not tests:
@@ -184,7 +203,7 @@ def attempt(
     file.write_bytes(slip.make(text))
     forget(file)
     try:
-        return run(at, slip, tests, limit)
+        return run(at, slip, tests, limit, left_out)
     finally:
         file.write_bytes(text)
         forget(file)
@@ -196,18 +215,42 @@ def forget(file: Path) -> None:
         compiled.unlink()
 
 
-def run(at: Path, slip: Slip, tests: Sequence[str], limit: float) -> Outcome:
+def is_red(at: Path, test: str) -> bool:
+    """Tell whether a test is red in a copy as it stands."""
+    done = subprocess.run(
+        (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test),
+        cwd=at,
+        env=os.environ | {"PYTHONPATH": str(at)},
+        capture_output=True,
+        check=False,
+    )
+    return done.returncode != 0
+
+
+def run(
+    at: Path,
+    slip: Slip,
+    tests: Sequence[str],
+    limit: float,
+    left_out: Sequence[str],
+) -> Outcome:
     """Run the tests that are the nearest to a mistake."""
     nearest = at / "nearest.txt"
     nearest.write_text("\n".join(tests), encoding="utf-8")
     outcome_of(nearest).unlink(missing_ok=True)
     options = ("-q", "-p", "no:randomly", "-p", "no:cacheprovider")
-    limits = ("-o", f"a_test_may_take={HANGS}", "-o", "a_process_may_take_longer=3")
+    # Others may be at work: what takes long then need not hang.
+    hangs = HANGS * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    limits = ("-o", f"a_test_may_take={hangs}", "-o", "a_process_may_take_longer=3")
     choosing = ("-p", "tests.mutants.related", "--nearest", str(nearest))
+    without = [f"--deselect={test}" for test in left_out]
     files = dict.fromkeys(each.split("::", maxsplit=1)[0] for each in tests)
     try:
         done = subprocess.run(
-            (sys.executable, "-m", "pytest", *options, *limits, *choosing, *files),
+            (
+                *(sys.executable, "-m", "pytest", *options, *limits),
+                *(*choosing, *without, *files),
+            ),
             cwd=at,
             env=os.environ | {"PYTHONPATH": str(at)},
             capture_output=True,

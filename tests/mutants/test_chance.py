@@ -58,6 +58,16 @@ def test_what_stands_in_no_function_tells_what_it_gives_a_value_to() -> None:
     assert names == {"", "MOST"}
 
 
+def test_a_mistake_knows_the_function_that_it_stands_in() -> None:
+    places = {slip.inside for slip in slips("a.py", PROGRAM)}
+    assert places == {(), ("room_for",)}
+
+
+@pytest.fixture(scope="module")
+def likely() -> Likely:
+    return Likely(ROOT)
+
+
 def dice(seed: int) -> random.Random:
     return random.Random(seed)  # noqa: S311  repeatable, no secret
 
@@ -77,18 +87,35 @@ def test_a_seed_draws_the_same_lines_and_each_once() -> None:
     assert all(slip.file.startswith("runtime/actor/") for slip in first)
 
 
-def test_the_same_path_is_the_likeliest_to_find_a_mistake() -> None:
-    likely = Likely(ROOT)
-    first, *others = likely.to("runtime/actor/mailbox.py")
-    assert first == "tests/runtime/actor/test_mailbox.py"
-    assert set(others) <= set(files_of_tests(ROOT))
-    # Nothing bears its name: who imports it, then who imports those that do.
-    found = likely.to("actors/rules/prompt/window.py")
-    texts = [(ROOT / each).read_text("utf-8") for each in found]
-    direct = ["rules.prompt.window import" in text for text in texts]
-    assert direct == sorted(direct, reverse=True)
-    assert direct[0]
-    assert not direct[-1]
+@pytest.mark.parametrize(
+    ("file", "function", "found"),
+    [
+        # It bears the same name.
+        ("runtime/actor/mailbox.py", "put", "tests/runtime/actor/test_mailbox.py"),
+        # It is about the same, which no import and no name says.
+        (
+            "actors/session/queue.py",
+            "_inject",
+            "tests/stories/session/test_busy_policies.py",
+        ),
+        # It starts another process.
+        (
+            "connectors/commands/forget_person.py",
+            "erase",
+            "tests/processes/operating/test_forgetting.py",
+        ),
+    ],
+)
+def test_what_bears_its_name_or_speaks_of_the_same_is_likely_to_find_it(
+    likely: Likely, file: str, function: str, found: str
+) -> None:
+    its = [s for s in slips(file, (ROOT / file).read_bytes()) if function in s.inside]
+    assert found in likely.to(its[0])[:20]
+
+
+def test_every_test_file_may_find_a_mistake(likely: Likely) -> None:
+    slip = draw(ROOT, "actors", 1, dice(3))[0]
+    assert set(files_of_tests(ROOT)) <= set(likely.to(slip))
 
 
 @pytest.mark.parametrize(
