@@ -220,6 +220,10 @@ class Cell(Intake):
             del ended  # since Python 3.13 its error's traceback holds this frame
             if not may_go_on:
                 return
+            if self.mailbox.empty():  # as most often: there is nothing to spend time on
+                dispatcher.turn.left -= 1 + STEP
+                self.scheduled = False
+                return
             goes_on = dispatcher.spend(1 + STEP)
             left = last - self.handled - self.failed if goes_on else 0
             coroutine = self._drain(actor, left)

@@ -10,9 +10,9 @@ that switches tasks per message stays below 0.2 M messages/s; this does not.
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import Context
 from threading import get_ident
 from typing import Protocol
@@ -56,29 +56,40 @@ class Runnable(Protocol):
 class Turn(trio.abc.Instrument):
     """What actors may still do before trio sees to its other tasks and to I/O.
 
-    Trio says itself when it has: whatever was handled since then, by whomever, was
-    one turn.
+    Trio is only asked to say when it has once a turn is over: to hear of each of its
+    rounds costs more than a turn that ends too early, as the first after a pause does.
     """
 
     def __init__(self) -> None:
-        self.left = 0
-        self._ends = 0.0
+        self.left = MESSAGES_PER_TURN
         self.now: Callable[[], float] = lambda: 0.0
-        self._has_looked: deque[float] = deque((0.0,), maxlen=1)
-        """Holds something if trio has seen to the rest since the turn began."""
+        self._ends: float | None = None
+        self._is_over = False
 
-        # Why a bound method of a deque: trio calls it in each of its rounds.
-        self.after_io_wait = self._has_looked.append  # type: ignore[method-assign, assignment]  # pyright: ignore[reportAttributeAccessIssue]
+    def after_io_wait(self, timeout: float) -> None:  # noqa: ARG002  trio's
+        """Begin the next turn."""
+        self.left = MESSAGES_PER_TURN
+        self._ends = None
+        self.close()
+
+    def close(self) -> None:
+        """Be told no more by trio."""
+        if self._is_over:
+            self._is_over = False
+            trio.lowlevel.remove_instrument(self)
 
     def spend(self, messages: int) -> bool:
         """Count what was handled; tell whether the turn goes on."""
-        now = self.now()
-        if self._has_looked:
-            self._has_looked.clear()
-            self.left = MESSAGES_PER_TURN
-            self._ends = now + SECONDS_PER_TURN
         self.left -= messages
-        return self.left > 0 and now < self._ends
+        now = self.now()
+        if self._ends is None:
+            self._ends = now + SECONDS_PER_TURN
+        if self.left > 0 and now < self._ends:
+            return True
+        if not self._is_over:
+            self._is_over = True
+            trio.lowlevel.add_instrument(self)
+        return False
 
 
 class Dispatcher:
@@ -93,13 +104,11 @@ class Dispatcher:
         self.thread_id = 0
         self.queue: deque[Runnable] = deque()
         self._foreign: deque[Callable[[], object]] = deque()
-        # Why one that may be taken twice: a finalizer, which runs anywhere, may tell.
-        self._lock = threading.RLock()
         self._is_coming = False
         """Whether `_make_foreign_calls` is on its way."""
 
-        self._turn = Turn()
-        self.spend = self._turn.spend
+        self.turn = Turn()
+        self.spend = self.turn.spend
         """Counts what was handled; tells whether the turn goes on."""
 
         self._context = Context()
@@ -112,17 +121,14 @@ class Dispatcher:
         """Take the present trio thread as the kernel's."""
         self.thread_id = get_ident()
         self._token = trio.lowlevel.current_trio_token()
-        self._turn.now = trio.lowlevel.current_clock().current_time
-        trio.lowlevel.add_instrument(self._turn)
+        self.turn.now = trio.lowlevel.current_clock().current_time
 
     def close(self) -> None:
         """Make what other threads left, then refuse them from now on."""
-        with self._lock:
-            self._has_ended = True
+        self._has_ended = True
         while self._foreign:
             self._make_calls()
-        if self._token is not None:
-            trio.lowlevel.remove_instrument(self._turn)
+        self.turn.close()
 
     @property
     def waiting(self) -> int:
@@ -168,21 +174,24 @@ class Dispatcher:
         token = self._token
         if token is None:
             raise MisuseError("the actor system is not open; use `async with`")
-        with self._lock:
-            if self._has_ended:
-                raise _gone(runnable)
-            self._foreign.append(call)
-            if self._is_coming:
-                return
+        # Why no lock: here the queue is changed first and the flags read next; whoever
+        # makes calls changes a flag first. So each is made, or is there to take back.
+        self._foreign.append(call)
+        if self._has_ended:
+            self._take_back(runnable, call)
+        elif not self._is_coming:
             self._is_coming = True
-        try:
-            token.run_sync_soon(self._make_foreign_calls)
-        except trio.RunFinishedError:
-            with self._lock:
-                was_closed, self._has_ended = self._has_ended, True
-            if not was_closed:  # or else `close` has made the call
-                self._foreign.clear()
-                raise _gone(runnable) from None
+            try:
+                token.run_sync_soon(self._make_foreign_calls, idempotent=True)
+            except trio.RunFinishedError:
+                self._has_ended = True
+                self._take_back(runnable, call)
+
+    def _take_back(self, runnable: Runnable, call: Callable[[], object]) -> None:
+        with suppress(ValueError):  # `close` has made it
+            self._foreign.remove(call)
+            text = f"{runnable.name} is gone: its system has ended"
+            raise pykka.ActorDeadError(text)
 
     @trio.lowlevel.enable_ki_protection
     async def run(self) -> None:
@@ -205,8 +214,8 @@ class Dispatcher:
         not the last on the queue is left to the pump, as are all others.
 
         Returns:
-            Whether the task must give way all the same: one that always gets its
-            answers like this would keep everybody else waiting.
+            Whether it had its turn. A task that always gets its answers like this
+            would keep everybody else waiting: it must ask whether the turn goes on.
         """
         if get_ident() != self.thread_id:  # the reply was handed to another loop
             return False
@@ -215,19 +224,20 @@ class Dispatcher:
             return False
         queue.pop()
         self._context.run(asked.step, 1)  # the asker's own is no affair of theirs
-        return not self.spend(1 + STEP)
+        self.turn.left -= 1 + STEP
+        return True
 
     def _pump(self) -> None:
         queue, popleft = self.queue, self.queue.popleft
-        self._turn.spend(0)  # its time begins before the first batch, which may be long
+        self.turn.spend(0)  # its time begins before the first batch, which may be long
         spent = 0
         while queue:
             spent += popleft().step(BATCH)
             if spent >= BATCH:
-                if not self._turn.spend(spent):
+                if not self.turn.spend(spent):
                     return
                 spent = 0
-        self._turn.left -= spent
+        self.turn.left -= spent
 
     async def _park(self) -> None:
         def abort(_raise_cancel: object) -> trio.lowlevel.Abort:
@@ -239,27 +249,23 @@ class Dispatcher:
 
     @trio.lowlevel.enable_ki_protection
     def _make_foreign_calls(self) -> None:
-        with self._lock:
-            self._is_coming = False
+        self._is_coming = False
         self._make_calls()
-        with self._lock:
-            if not self._foreign or self._is_coming or self._token is None:
-                return
+        if self._foreign and not self._is_coming and self._token is not None:
             self._is_coming = True
-        self._token.run_sync_soon(self._make_foreign_calls)
+            self._token.run_sync_soon(self._make_foreign_calls, idempotent=True)
 
     def _make_calls(self) -> None:
         foreign = self._foreign
         while foreign:
             for _ in range(min(BATCH, len(foreign))):
-                call = foreign.popleft()
+                try:
+                    call = foreign.popleft()
+                except IndexError:  # its thread took it back
+                    return
                 try:
                     call()
                 except BaseException as raised:  # noqa: BLE001  `Kernel.judge` decides
                     self._failed(raised)
-            if not self._turn.spend(BATCH):
+            if not self.turn.spend(BATCH):
                 return
-
-
-def _gone(runnable: Runnable) -> pykka.ActorDeadError:
-    return pykka.ActorDeadError(f"{runnable.name} is gone: its system has ended")

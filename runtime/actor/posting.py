@@ -196,19 +196,19 @@ class Intake:
         else:
             self._limit(reply, seconds)
 
-    def arrive(self, item: object, seconds: float = 0.0) -> None:
+    def arrive(self, message: object, reply: Reply | None, seconds: float) -> None:
         """Take in what a foreign thread sent; what has no place is a dead letter.
 
         Args:
-            item: a message, or an ask's envelope.
+            message: what the actor will receive.
+            reply: where the answer goes; None if it was told.
             seconds: until an ask has to be answered.
         """
-        if self.state == "dead":
-            self.give_up(item, "stopped")
-        elif not self.offer(item):
-            self.give_up(item, "mailbox_full")
-        elif isinstance(item, Envelope) and item.reply is not None:
-            self._limit(item.reply, seconds)
+        item = message if reply is None else Envelope(message, reply)
+        if not self.offer(item):
+            self.give_up(item, "stopped" if self.is_dead else "mailbox_full")
+        elif reply is not None:
+            self._limit(reply, seconds)
 
     async def send(self, item: object) -> None:
         """Take a user message in; wait for room if the policy is `wait`.

@@ -104,7 +104,7 @@ class ActorRef(pykka.ActorRef[Any]):
         """
         cell = self._cell
         if get_ident() != cell.kernel.dispatcher.thread_id:
-            self._post_foreign(message)
+            self._send_foreign(message)
         elif not cell.offer(message):
             cell.refuse(message)
 
@@ -140,13 +140,12 @@ class ActorRef(pykka.ActorRef[Any]):
         if not isinstance(seconds, (int, float)) or isnan(seconds):  # type: ignore[redundant-expr]
             raise MisuseError(f"an ask needs a number of seconds, not {timeout!r}")
         reply = Reply(seconds)
-        envelope = Envelope(message, reply)
         if get_ident() == cell.kernel.dispatcher.thread_id:
             reply.asked = cell
-            cell.post_ask(envelope, seconds)
+            cell.post_ask(Envelope(message, reply), seconds)
             return reply
         try:
-            self._post_foreign(envelope, seconds)
+            self._send_foreign(message, reply, seconds)
         except (pykka.ActorDeadError, MailboxFullError) as error:
             reply.offer_error(error)
         return reply.get(timeout=seconds) if block else reply
@@ -226,15 +225,16 @@ class ActorRef(pykka.ActorRef[Any]):
         else:
             dispatcher.call_soon(self._cell, call)
 
-    def _post_foreign(self, item: object, seconds: float = 0.0) -> None:
+    def _send_foreign(
+        self, message: object, reply: Reply | None = None, seconds: float = 0.0
+    ) -> None:
         cell = self._cell
         if cell.state == "dead":
             raise pykka.ActorDeadError(f"{cell.name} not found: it has ended")
-        message = item.message if isinstance(item, Envelope) else item
-        drops = cell.mailbox.config.overflow == "drop_oldest"
-        if not drops and not cell.mailbox.has_room(item):
+        mailbox = cell.mailbox
+        if mailbox.config.overflow != "drop_oldest" and not mailbox.has_room(message):
             raise MailboxFullError(cell.name, message)
-        arrive = partial(cell.arrive, item, seconds)
+        arrive = partial(cell.arrive, message, reply, seconds)
         cell.kernel.dispatcher.send_soon(cell, arrive, message)
 
 

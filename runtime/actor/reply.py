@@ -136,7 +136,8 @@ class Reply(pykka.Future[Any]):
             yield from trio.lowlevel.checkpoint().__await__()  # noqa: ASYNC105
         elif asked is not None:
             dispatcher = asked.kernel.dispatcher
-            if dispatcher.lend(asked):
+            is_here = dispatcher.lend(asked) and self._outcome is not None
+            if is_here and not dispatcher.spend(0):
                 yield from trio.lowlevel.checkpoint().__await__()  # noqa: ASYNC105
         leave = self._park() if self._outcome is None else None
         if leave is not None:

@@ -84,7 +84,7 @@ class Timer:
             self.leave()
         owner = self._owner
         owner.void += 1
-        if owner.void > SWEEP_ABOVE // 2:
+        if not owner.void % (SWEEP_ABOVE // 2):  # not each time: it is a hot line
             owner.sweep()
         return True
 
@@ -135,7 +135,13 @@ class Timers:
         return len(self._heap) - self.void
 
     def call_at(self, due: float, fire: Callable[[], object]) -> Timer:
-        """Call `fire` at `due` seconds on trio's clock."""
+        """Call `fire` at `due` seconds on trio's clock.
+
+        Raises:
+            MisuseError: `due` is not a number, which no heap could put in order.
+        """
+        if isnan(due):
+            raise MisuseError("a timer needs a number of seconds, not nan")
         timer = Timer(due, fire, self)
         self._serial += 1
         heapq.heappush(self._heap, (due, self._serial, timer))
@@ -144,13 +150,7 @@ class Timers:
         return timer
 
     def call_in(self, delay: float, fire: Callable[[], object]) -> Timer:
-        """Call `fire` after `delay` seconds.
-
-        Raises:
-            MisuseError: `delay` is not a number, which no heap could put in order.
-        """
-        if isnan(delay):
-            raise MisuseError("a timer needs a number of seconds, not nan")
+        """Call `fire` after `delay` seconds; else as `call_at`."""
         return self.call_at(self.now() + delay, fire)
 
     def sweep(self) -> None:

@@ -359,5 +359,5 @@ async def test_what_arrives_too_late_is_a_dead_letter(
         with pytest.raises(NotImplementedError):
             Intake.step(cell, 1)
         await cell.ref.stop()
-        cell.arrive("late")
+        cell.arrive("late", None, 0.0)
         assert system.dead_letters.counts == {"stopped": 1}

@@ -256,7 +256,7 @@ async def test_a_system_leaves_nothing_of_its_own_in_the_loop() -> None:
     async with open_system() as system:
         pump = system.kernel.dispatcher
     with pytest.raises(KeyError):
-        trio.lowlevel.remove_instrument(pump._turn)
+        trio.lowlevel.remove_instrument(pump.turn)
 
 
 class Nobody:
