@@ -9,9 +9,11 @@ import pytest
 import trio
 import trio.testing
 
+from actors.config.agents import AgentConfig
 from actors.config.limits import ApprovalConfig
 from actors.config.sessions import SessionConfig
 from actors.messages.deliveries import Abilities
+from actors.ports import Offer
 from actors.session.consent import NO_ANSWER
 from tests.fakes.company.company import (
     FakeModel,
@@ -22,13 +24,24 @@ from tests.fakes.company.company import (
     open_company,
     until,
 )
-from tests.fakes.company.shell import OLGA, TIMEOUT, Office
+from tests.fakes.company.shell import OLGA, TIMEOUT, Office, Shell
 
 if TYPE_CHECKING:
     from actors.messages.deliveries import Delivery
-    from actors.messages.inbound import ModelRequest
+    from actors.messages.inbound import ModelRequest, ToolContext
 
     Clock = trio.testing.MockClock
+
+
+class Server:
+    """A server of tools that has one."""
+
+    def __init__(self, tool: Shell) -> None:
+        self._tool = tool
+
+    async def offer(self, context: ToolContext, words: str) -> Offer:
+        del context, words
+        return Offer((self._tool,))
 
 
 async def test_the_owner_says_yes(autojump_clock: Clock) -> None:
@@ -67,6 +80,22 @@ async def test_the_owner_says_no(word: str, autojump_clock: Clock) -> None:
     (answer,) = (each for each in office.said() if each.startswith("anna: "))
     assert "Error: shell was not run: the people here did not allow it" in answer
     assert office.counted("denied")
+
+
+@pytest.mark.parametrize(("word", "ran"), [("yes", ["zoe call-1"]), ("no", [])])
+async def test_a_tool_that_a_server_brings_is_asked_for_likewise(
+    word: str, ran: list[str], autojump_clock: Clock
+) -> None:
+    shell = Shell()
+    agents = {"anna": AgentConfig()}
+    office = Office(autojump_clock, agents=agents, tools=(), sources=(Server(shell),))
+    async with open_company(autojump_clock, office.cast):
+        office.platform.write("run ls")
+        await office.asked()
+        assert not shell.ran
+        office.platform.write(word, sender="olga")
+        await at_rest(office.cast)
+    assert shell.ran == ran
 
 
 async def test_nobody_answers_in_time(autojump_clock: Clock) -> None:
