@@ -330,18 +330,38 @@ class Reaction(msgspec.Struct, frozen=True, kw_only=True):
 class Owed:
     """The answers that one message is still to get."""
 
-    __slots__ = ("_has_root", "_left")
+    __slots__ = ("_counted", "_has_root", "_left")
 
     def __init__(self) -> None:
         self._left = 1
         self._has_root = False
+        self._counted: set[str] = set()
 
     def count(self, delivery: Delivery) -> bool:
         """Take one answer off, and add what it announces.
 
         Returns:
-            Whether the exchange is over.
+            Whether the exchange is over; False for a delivery that was counted before.
         """
+        if delivery.id in self._counted:
+            return False
+        self._counted.add(delivery.id)
         self._left += delivery.answers_left - 1
         self._has_root = self._has_root or delivery.is_root
         return self._has_root and self._left <= 0
+
+
+class NotedMessage:
+    """A message whose sender is told when all answers to it were given.
+
+    Args:
+        chat: where it was written.
+        name: what the sender's program calls it.
+    """
+
+    __slots__ = ("chat", "name", "owed")
+
+    def __init__(self, chat: str, name: str) -> None:
+        self.chat = chat
+        self.name = name
+        self.owed = Owed()

@@ -15,8 +15,7 @@ import re
 import socket
 import stat
 import struct
-from collections import OrderedDict, deque
-from dataclasses import dataclass, field
+from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -35,11 +34,12 @@ from actors.messages.deliveries import (
     Abilities,
     Delivery,
     Draft,
-    Owed,
+    NotedMessage,
     TakesFiles,
     Typing,
 )
 from actors.messages.inbound import Address, Attachment, Inbound
+from actors.rules.text.limits import RecentMap
 from connectors.chat.outbox import ClientOutbox
 from connectors.chat.terminal.frames import (
     CHAT,
@@ -120,19 +120,6 @@ def socket_beside(database: Path) -> Path:
     return database.with_name(database.name + ".socket")
 
 
-@dataclass
-class NotedMessage:
-    """A message whose terminal is told when it is settled."""
-
-    chat: str
-    name: str
-    """As the terminal calls it."""
-
-    owed: Owed = field(default_factory=Owed)
-    counted: set[str] = field(default_factory=set[str])
-    """The deliveries that were counted: one may come again."""
-
-
 class TerminalTransport:
     """All terminals of one company.
 
@@ -154,7 +141,7 @@ class TerminalTransport:
         self._parts = parts
         self.kept = ClientOutbox(parts.store, parts.clock, name, MOST_KEPT)
         self._seats: dict[TerminalSeat, None] = {}
-        self._noted: OrderedDict[str, NotedMessage] = OrderedDict()
+        self._noted: RecentMap[str, NotedMessage] = RecentMap(MOST_NOTED)
         self._nursery: trio.Nursery | None = None
         self._listening = trio.Event()
         self._ingress: Ingress
@@ -365,8 +352,6 @@ class TerminalTransport:
         inbound = self._inbound(say, seat)
         # Before it is handed in, because answers may come before that returns.
         self._noted[inbound.id] = NotedMessage(seat.chat, say.id)
-        if len(self._noted) > MOST_NOTED:
-            self._noted.popitem(last=False)
         try:
             if not await self._ingress.accept(inbound):
                 del self._noted[inbound.id]
@@ -420,10 +405,7 @@ class TerminalTransport:
     def _count_answer(self, delivery: Delivery) -> None:
         """Check whether every answer to a message was shown."""
         noted = self._noted.get(delivery.correlation_id)
-        if noted is None or delivery.id in noted.counted:
-            return
-        noted.counted.add(delivery.id)
-        if noted.owed.count(delivery):
+        if noted is not None and noted.owed.count(delivery):
             self._settle(delivery.correlation_id, "replied")
 
     def _settle(self, message_id: str, reason: str) -> None:

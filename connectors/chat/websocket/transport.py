@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import secrets
 import socket
-from collections import OrderedDict
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -17,7 +15,8 @@ import trio
 from msgspec import structs
 
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
-from actors.messages.deliveries import Abilities, Delivery, Draft, Owed, Typing
+from actors.messages.deliveries import Abilities, Delivery, Draft, NotedMessage, Typing
+from actors.rules.text.limits import RecentMap
 from connectors.chat.outbox import ClientOutbox
 from connectors.chat.server_transport import ServerTransport
 from connectors.chat.websocket import frames
@@ -49,19 +48,6 @@ TIDY_EVERY, DAY = 3_600.0, 86_400.0
 RETRY_FULL = 30.0
 
 
-@dataclass
-class Noted:
-    """A message whose client may be told when it is settled."""
-
-    chat: str
-    name: str
-    """As its client calls it."""
-
-    owed: Owed = field(default_factory=Owed)
-    counted: set[str] = field(default_factory=set[str])
-    """The deliveries that were counted: one may come again."""
-
-
 class WebSocketTransport(ServerTransport):
     """The server of one connector."""
 
@@ -85,7 +71,7 @@ class WebSocketTransport(ServerTransport):
         self.kept = ClientOutbox(parts.store, parts.clock, name, config.keep_messages)
         self._metrics = SocketMetrics(parts.once(SocketCounters), name)
         self._visits: dict[str, list[Visit]] = {}
-        self._noted: OrderedDict[str, Noted] = OrderedDict()
+        self._noted: RecentMap[str, NotedMessage] = RecentMap(MOST_NOTED)
         self._guests = PlacesHeld()
         """Clients that were let in, by address."""
 
@@ -308,10 +294,7 @@ class WebSocketTransport(ServerTransport):
     def _count_answer(self, delivery: Delivery) -> None:
         """See whether all that a message is owed was said."""
         noted = self._noted.get(delivery.correlation_id)
-        if noted is None or delivery.id in noted.counted:
-            return
-        noted.counted.add(delivery.id)
-        if noted.owed.count(delivery):
+        if noted is not None and noted.owed.count(delivery):
             self._settle(delivery.correlation_id, "replied")
 
     def _settle(self, message_id: str, reason: str) -> None:
@@ -321,9 +304,7 @@ class WebSocketTransport(ServerTransport):
                 visit.settle(noted.name, reason)
 
     def _note(self, message_id: str, chat: str, name: str) -> None:
-        self._noted[message_id] = Noted(chat, name)
-        if len(self._noted) > MOST_NOTED:
-            self._noted.popitem(last=False)
+        self._noted[message_id] = NotedMessage(chat, name)
 
     def _is_here(self, chat: str) -> bool:
         return chat in self._visits
