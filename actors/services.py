@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from actors.config.sessions import SessionConfig
     from actors.memory.kit import MemoryKit
     from actors.messages.inbound import Inbound
-    from actors.messages.tracing import Trace
+    from actors.messages.tracing import Trace, TraceParent
     from actors.metrics import LineMetrics
     from actors.ports import Enclosures, MediaReader, Notebook, Noted, ReadChecklist
     from actors.schedule.appointments import Appointment
@@ -232,6 +232,9 @@ class Services:
     """Key of the frames around untrusted text; as durable as `receipt_key`, so that a
     prompt stays the same over a restart.
     """
+
+    traceparent: TraceParent | None = None
+    """Names the step that a call to a model is a part of; None: as `trace`."""
 
     trace: Trace | None = None
     """Is told each step of each message; None: messages are not traced, which costs

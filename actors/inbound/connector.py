@@ -335,6 +335,7 @@ class Connector(Actor):
                             correlation_id=inbound.correlation_id,
                             seconds=services.clock.monotonic() - began_at,
                             name=name,
+                            traceparent=inbound.traceparent,
                         )
                     )
                 tell(names.ROUTER, Route(inbound, accepting.number, began_at))

@@ -376,10 +376,13 @@ class Router(Actor):
         hear = Hear(inbound, message.past, message.arrived_at)
         self.tell(names.sessions(agent), Keyed(key.text, hear))
         if (trace := self._services.trace) is not None:
-            cause = inbound.correlation_id
             trace(
                 TracedStep(
-                    stage="route", correlation_id=cause, seconds=None, agent=agent
+                    stage="route",
+                    correlation_id=inbound.correlation_id,
+                    seconds=None,
+                    agent=agent,
+                    traceparent=inbound.traceparent,
                 )
             )
         self._recovery.hand_over(message, key)

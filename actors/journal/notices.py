@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from actors.agents.rows import StaffRows
     from actors.journal.answers import Answer
     from actors.messages.inbound import Inbound
+    from actors.messages.tracing import TraceParent
     from actors.schedule.appointments import Appointment, DueOutcome
     from actors.services import Services
 
@@ -167,6 +168,9 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     why: str = ""
     """Why the last try failed."""
 
+    traceparent: str = ""
+    """Which step of which trace it tells of, in W3C's form; empty: of none."""
+
 
 class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     """Which events one webhook is told of."""
@@ -192,7 +196,11 @@ class Announcer(msgspec.Struct, frozen=True):
         return bool(self.subscriptions)
 
     def entries(
-        self, happened: Iterable[Happened], now: float, new_id: Callable[[], str]
+        self,
+        happened: Iterable[Happened],
+        now: float,
+        new_id: Callable[[], str],
+        traceparent: TraceParent | None = None,
     ) -> tuple[Entry, ...]:
         """Give the rows for events.
 
@@ -200,11 +208,12 @@ class Announcer(msgspec.Struct, frozen=True):
             happened: the events, in order.
             now: Unix seconds.
             new_id: gives an id that grows.
+            traceparent: names the trace of a message; None: messages are not traced.
         """
         if not self.subscriptions:
             return ()
         return tuple(
-            _as_due(each, to, now, new_id())
+            _as_due(each, to, now, new_id(), traceparent)
             for each in happened
             for to in self.subscriptions
             if to.wants(each)
@@ -233,14 +242,24 @@ def read(row: StoredEntry) -> Notice | None:
         return None
 
 
-def _as_due(happened: Happened, to: Subscription, now: float, name: str) -> Entry:
+def _as_due(
+    happened: Happened,
+    to: Subscription,
+    now: float,
+    name: str,
+    traceparent: TraceParent | None,
+) -> Entry:
     data = dict(happened.data)
     if to.has_texts:
         data |= {key: _cut(text) for key, text in happened.texts.items()}
     at = datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds")
     body = Body(happened.type, at.replace("+00:00", "Z"), data)
+    cause = happened.data.get("correlation_id")
     notice = Notice(
-        event=happened.type, made_at=now, body=msgspec.json.encode(body).decode()
+        event=happened.type,
+        made_at=now,
+        body=msgspec.json.encode(body).decode(),
+        traceparent=traceparent(str(cause), "") if traceparent and cause else "",
     )
     return as_entry(DUE, name, to.name, notice, 0)
 
@@ -378,7 +397,9 @@ def of_hiring(
 def announced(happened: Iterable[Happened], services: Services) -> tuple[Entry, ...]:
     """Give the rows for events."""
     now = services.clock.wall()
-    return services.announcer.entries(happened, now, services.ids.new)
+    return services.announcer.entries(
+        happened, now, services.ids.new, services.traceparent
+    )
 
 
 def wake_notifiers(

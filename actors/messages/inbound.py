@@ -298,6 +298,9 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True):
     own.
     """
 
+    traceparent: str = ""
+    """Which step of a caller's trace it is a part of, in W3C's form; empty: of none."""
+
     def __post_init__(self) -> None:
         """Use the message's own id as correlation id unless one is given."""
         if not self.correlation_id:
@@ -395,6 +398,9 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     resume: str = ""
     """The `resume` value of the previous answer in this conversation."""
+
+    traceparent: str = ""
+    """Which step of which trace it is a part of, in W3C's form; empty: of none."""
 
     notes: tuple[str, ...] = ()
     """Parts of `system`, at its end, that belong to this message alone. A model that

@@ -36,6 +36,9 @@ class TracedStep(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None
     """How long it took; None: since the message was stored."""
 
+    traceparent: str = ""
+    """Of the message, with `accept` and `route`: see `Inbound`."""
+
     name: str = ""
     """Of the connector, the tool, or the model as its provider calls it."""
 
@@ -62,3 +65,6 @@ class TracedStep(msgspec.Struct, frozen=True, kw_only=True):
 
 Trace = Callable[[TracedStep], None]
 """Takes a step; must not wait, and must not fail."""
+
+TraceParent = Callable[[str, str], str]
+"""Gives the traceparent of a turn, by correlation id and turn, for those it calls."""

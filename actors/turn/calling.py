@@ -261,6 +261,9 @@ class ModelCalls:
             fit(request, reserved.offer),
             resume=resume_of(backend.account, request.resume),
         )
+        if (name := self._services.traceparent) is not None:
+            parent = name(request.correlation_id, self._whose.turn)
+            fitted = msgspec.structs.replace(fitted, traceparent=parent)
         self.asked = fitted.model
         began = clock.monotonic()
         outcome: Outcome = "cancelled"

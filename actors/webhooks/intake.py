@@ -228,6 +228,7 @@ class WebhookIntake(Actor):
                 wants_drafts=False,
                 occasion="webhook",
                 priority=priority.NORMAL,
+                traceparent=trigger.traceparent,
             )
             for agent in trigger.agents
         )

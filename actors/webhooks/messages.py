@@ -51,9 +51,9 @@ class WebhookMetrics:
         self._waiting.set(count, webhook)
 
 
-Post = Callable[[str, bytes], Awaitable[PostResult]]
-"""Sends an event to one receiver, by id and body; has its address and key. Raises
-nothing but cancellation."""
+Post = Callable[[str, bytes, str], Awaitable[PostResult]]
+"""Sends an event to one receiver, by id, body and traceparent (empty: none); has its
+address and key. Raises nothing but cancellation."""
 
 
 class Receiver(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +101,9 @@ class Trigger(msgspec.Struct, frozen=True, kw_only=True):
 
     text: str
     """The task."""
+
+    traceparent: str = ""
+    """Of the request, as in `Inbound`."""
 
     is_group: bool = True
     """Whether it belongs to the chat's conversation; else to one of its own."""

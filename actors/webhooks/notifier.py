@@ -236,7 +236,9 @@ class Notifier(Actor):
             LOG.error("event cannot be read", webhook=self._name, id=row.id)
             self._due.pop(row.id, None)
             return
-        posted = await self._receiver.post(row.id, notice.body.encode())
+        posted = await self._receiver.post(
+            row.id, notice.body.encode(), notice.traceparent
+        )
         tried.append(TriedNotice(row, notice, posted))
 
     def _judge(self, tried: TriedNotice) -> NoticeDecision:

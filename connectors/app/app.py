@@ -77,8 +77,8 @@ from runtime.telemetry.metrics import Metrics
 if TYPE_CHECKING:
     import socket
 
-    from actors.messages.tracing import Trace
     from connectors.app.nodes import CompanySeat
+    from connectors.app.tracing import MessageTracer
     from runtime.postgresql.store import PostgresqlStore
 
 LOG = EventLog("store")
@@ -288,6 +288,7 @@ async def open_app(  # noqa: PLR0913  what a company is made of
     metrics = Metrics()
     line = LineMetrics(metrics)
     async with AsyncExitStack() as stack:
+        tracer = await _trace(config, clock, metrics, stack)
         stock = await open_stock(config, clock, metrics, private)
         stock.current = stock.catalogue(config)
         store = await _store(config, line, stack, seat)
@@ -305,7 +306,8 @@ async def open_app(  # noqa: PLR0913  what a company is made of
             read_checklist=read_checklist,
             find_zone=find_zone,
             started_at=clock.monotonic(),
-            trace=await _trace(config, clock, metrics, stack),
+            trace=tracer and tracer.take,
+            traceparent=tracer and tracer.traceparent,
         )
         # Closed after the actors, who may use it to the end.
         bench = Workbench(clock, metrics, store, stock.sandbox, blobs=blobs)
@@ -350,7 +352,7 @@ async def open_app(  # noqa: PLR0913  what a company is made of
 
 async def _trace(
     config: AppConfig, clock: Clock, metrics: Metrics, stack: AsyncExitStack
-) -> Trace | None:
+) -> MessageTracer | None:
     """Open what sends traces; None: they are not wanted."""
     if not config.tracing.is_on:
         return None
@@ -361,10 +363,9 @@ async def _trace(
         name: str(each.__struct_config__.tag) for name, each in config.models.items()
     }
     tracer = open_tracer(config.tracing, kinds, clock, metrics)
-    if tracer is None:
-        return None
-    stack.push_async_callback(tracer.aclose)
-    return tracer.take
+    if tracer is not None:
+        stack.push_async_callback(tracer.aclose)
+    return tracer
 
 
 def _company(

@@ -171,6 +171,7 @@ class MessageTracer:
         self._clock = clock
         self._known: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._left: OrderedDict[str, tuple[int, str]] = OrderedDict()
+        self._callers: OrderedDict[str, str] = OrderedDict()
         self._steps = 0
         # Why bounded by us: OpenTelemetry drops without counting.
         self._processor = BatchSpanProcessor(
@@ -182,7 +183,9 @@ class MessageTracer:
     def take(self, step: TracedStep) -> None:
         """Take a step that ends now; never waits."""
         cause, now = step.correlation_id, self._clock.wall()
-        trace_id = number_of(cause, 16)
+        if step.traceparent:
+            keep(self._callers, cause, step.traceparent)
+        trace_id = self._trace_of(cause)
         sampled = self._sampler.should_sample(None, trace_id, "message")
         if sampled.decision is not Decision.RECORD_AND_SAMPLE:
             return
@@ -201,6 +204,19 @@ class MessageTracer:
         ended = self._concluded(step)
         if ended is not None:
             self._add_root(cause, root, ended, now)
+
+    def traceparent(self, correlation_id: str, turn: str) -> str:
+        """Name the span of a turn, or of its message, for those that it calls."""
+        trace_id = self._trace_of(correlation_id)
+        sampled = self._sampler.should_sample(None, trace_id, "message")
+        is_sent = sampled.decision is Decision.RECORD_AND_SAMPLE
+        span_id = number_of(f"{turn}/turn" if turn else correlation_id, 8)
+        return f"00-{trace_id:032x}-{span_id:016x}-{is_sent:02x}"
+
+    def _trace_of(self, cause: str) -> int:
+        """Give the trace of a message: its caller's, or one of its own."""
+        caller = self._callers.get(cause)
+        return int(caller[3:35], 16) if caller else number_of(cause, 16)
 
     def _place(
         self, step: TracedStep, root: SpanContext
@@ -250,10 +266,12 @@ class MessageTracer:
     ) -> None:
         """Add the span of the whole message, from its arrival."""
         began, _ = self._known.pop(cause, (now, now))
+        caller = self._callers.get(cause)
+        above = caller and context_of(root.trace_id, int(caller[36:52], 16))
         span = ReadableSpan(
             "message",
             root,
-            None,
+            above or None,
             self._resource,
             {"callboard.correlation_id": cause, "callboard.outcome": outcome},
             kind=SpanKind.SERVER,

@@ -75,7 +75,7 @@ class Poster:
         self._fetch = fetch
         self._wall = wall
 
-    async def __call__(self, name: str, body: bytes) -> PostResult:
+    async def __call__(self, name: str, body: bytes, traceparent: str) -> PostResult:
         """Send one event; tell what came of it."""
         at = int(self._wall())
         headers = (
@@ -84,6 +84,7 @@ class Poster:
             (ID_HEADER, name),
             (TIME_HEADER, str(at)),
             (SIGNATURE_HEADER, sign(self._key, name, at, body)),
+            *((("traceparent", traceparent),) if traceparent else ()),
         )
         request = FetchRequest(
             url=self._url, method="POST", headers=headers, body=body, wants_body=False

@@ -85,6 +85,9 @@ class Question(msgspec.Struct, frozen=True):
 
     body: bytes
     assembly: Assembly
+    traceparent: str = ""
+    """As in `ModelRequest`."""
+
     extra_body: bytes = b""
     """JSON object that is merged into the body; empty: none."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
@@ -34,6 +35,23 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
+
+TRACEPARENT = re.compile(
+    r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})"
+)
+"""Source: W3C Trace Context, section 3.2; later versions may have more behind it."""
+
+LONGEST_TRACEPARENT = 512
+"""Characters that are looked at."""
+
+
+def read_traceparent(header: str) -> str:
+    """Read which step of a caller's trace a request is a part of; empty: of none."""
+    found = TRACEPARENT.match(header[:LONGEST_TRACEPARENT])
+    if found is None or header[found.end() :][:1] not in {"", "-"}:
+        return ""
+    return "00-{}-{}-{}".format(*found.groups())
+
 
 JSON = ("application/json",)
 """The media type of bodies, if nothing else is said."""

@@ -33,6 +33,7 @@ from actors.webhooks.signature import (
 )
 from actors.webhooks.task import NoJsonError, WebhookPayload, read, task_text
 from connectors.web.errors import ApiError
+from connectors.web.request import read_traceparent
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -191,7 +192,10 @@ class WebhookEndpoint:
         if not door.wants(told.event):
             LOG.info("webhook ignored", webhook=name, what=told.event)
             return WebhookReceipt(shown_id, ignored=True)
-        trigger = trigger_of(self._doors.frame_key, name, door, told, found.key)
+        trigger = msgspec.structs.replace(
+            trigger_of(self._doors.frame_key, name, door, told, found.key),
+            traceparent=read_traceparent(request.headers.get("traceparent", "")),
+        )
         taken = await self._context.ask(self._doors.hand_in, trigger)
         return WebhookReceipt(shown_id, taken.ids, duplicate=not taken.is_new)
 

@@ -105,7 +105,9 @@ class HttpModel:
             names=self._format.takes_names,
         )
         question = msgspec.structs.replace(
-            self._format.ask(request, provider), extra_body=request.extra_body
+            self._format.ask(request, provider),
+            extra_body=request.extra_body,
+            traceparent=request.traceparent,
         )
         try:
             return await self._ask(question, speak, provider)
@@ -149,6 +151,14 @@ class HttpModel:
             return StreamReading(self._format.framing(), assembly)
         return WholeReading(assembly)
 
+    def _headers_of(self, question: Question) -> httpx.Headers:
+        """Give the headers of a request; those that all have are made only once."""
+        if not question.traceparent:
+            return self._headers
+        headers = httpx.Headers(self._headers)
+        headers["traceparent"] = question.traceparent
+        return headers
+
     async def _exchange(
         self, question: Question, exchange: Exchange, provider: ErrorContext
     ) -> None:
@@ -158,7 +168,7 @@ class HttpModel:
         http_request = httpx.Request(
             "POST",
             address(self._config.base_url, question.path),
-            headers=self._headers,
+            headers=self._headers_of(question),
             content=body,
         )
         response = await self._transport.handle_async_request(http_request)

@@ -42,6 +42,9 @@ class ApiCaller(msgspec.Struct, frozen=True):
     address: str = ""
     """Where it calls from; see `caller_at`."""
 
+    traceparent: str = ""
+    """Of its request, as in `Inbound`."""
+
     @property
     def sharer(self) -> str:
         """As whom it shares places with others, see `Inbound.caller`.

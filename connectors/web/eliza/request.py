@@ -25,7 +25,12 @@ from connectors.web.eliza.ids import AgentIds, is_uuid, to_uuid
 from connectors.web.eliza.keys import NOBODY, Keys, not_let_in, offered_key
 from connectors.web.eliza.services.uploads import KINDS
 from connectors.web.errors import ApiError
-from connectors.web.request import RequestContext, check_access, client_host
+from connectors.web.request import (
+    RequestContext,
+    check_access,
+    client_host,
+    read_traceparent,
+)
 from runtime.store.text import why_no_json
 
 if TYPE_CHECKING:
@@ -214,7 +219,8 @@ class ElizaRoutes:
             check_origin(request, front)
         caller.need(scope)
         address = caller_at(client_host(request.scope))
-        return msgspec.structs.replace(caller, address=address)
+        parent = read_traceparent(request.headers.get("traceparent", ""))
+        return msgspec.structs.replace(caller, address=address, traceparent=parent)
 
 
 def check_origin(request: Request, front: ElizaContext) -> None:

@@ -33,7 +33,12 @@ from connectors.web.exchange import (
     watch_client,
 )
 from connectors.web.openai import protocol as wire
-from connectors.web.request import RequestContext, check_access, client_host
+from connectors.web.request import (
+    RequestContext,
+    check_access,
+    client_host,
+    read_traceparent,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -160,6 +165,7 @@ class CompletionsEndpoint:
             received_at=received_at,
             agent=asked.model,
             wants_drafts=bool(asked.stream),
+            traceparent=read_traceparent(request.headers.get("traceparent", "")),
             # A conversation with a name has its history in the store.
             history=() if chat else conversation.history,
         )

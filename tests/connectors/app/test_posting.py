@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from actors.webhooks.messages import Receiver
     from actors.webhooks.retry import PostResult
 
+PARENT = f"00-{'ab' * 16}-{'cd' * 8}-01"
 BODY = b'{"type":"turn.finished","data":{}}'
 
 
@@ -41,7 +42,7 @@ async def post(url: str, **fields: Any) -> PostResult:
         (receiver,) = make_receivers(
             config(url, **fields), SystemClock(), metrics, stack
         )
-        return await receiver.post("01EVENT", BODY)
+        return await receiver.post("01EVENT", BODY, PARENT)
 
 
 def parts(request: bytes) -> tuple[dict[str, str], bytes]:
@@ -60,6 +61,7 @@ async def test_a_receiver_that_has_the_key_can_tell_whom_it_is_from() -> None:
     found = verify("standard", KEYS, headers, body, now=now, window=300)
     assert found == Signed(key="01EVENT", delivery="01EVENT")
     assert site.paths == ["/hook?a=b"]
+    assert headers["traceparent"] == PARENT
     assert (headers["content-type"], body) == ("application/json", BODY)
     assert SECRET not in repr(site.requests)
 
@@ -71,10 +73,11 @@ async def test_each_try_is_signed_at_its_own_time_under_the_same_id() -> None:
         url = f"http://127.0.0.1:{site.port}/"
         poster = Poster(url, KEY, fetcher.fetch, lambda: next(times))
         for _ in range(2):
-            await poster("01EVENT", BODY)
+            await poster("01EVENT", BODY, "")
         await fetcher.aclose()
     heads = [parts(each)[0] for each in site.requests]
     assert [each["webhook-id"] for each in heads] == ["01EVENT"] * 2
+    assert "traceparent" not in heads[0], "it is not traced"
     assert heads[0]["webhook-timestamp"] != heads[1]["webhook-timestamp"]
     assert heads[0]["webhook-signature"] != heads[1]["webhook-signature"]
 
@@ -97,7 +100,9 @@ async def test_a_name_that_leads_inside_is_not_reached() -> None:
         fetcher = Fetcher(FetchConfig(timeout=1.0), resolve=dns.resolve)
         url = f"http://ops.example:{site.port}/"
         dns._names["ops.example"].pop(0)  # the first answer was for the check
-        posted = await Poster(url, KEY, fetcher.fetch, SystemClock().wall)("e", BODY)
+        posted = await Poster(url, KEY, fetcher.fetch, SystemClock().wall)(
+            "e", BODY, ""
+        )
         await fetcher.aclose()
     assert posted.status == 0
     assert site.requests == []

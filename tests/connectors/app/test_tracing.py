@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import msgspec
 import pytest
 import trio.testing
 
@@ -36,6 +37,7 @@ from connectors.chat.platforms import serving
 from connectors.config.app import OTEL_LIBRARY, TracingConfig
 from connectors.settings.load import load_app
 from connectors.web.openai.transport import HttpTransport
+from connectors.web.request import read_traceparent
 from runtime.clock import SystemClock
 from runtime.errors import SettingsError
 from runtime.secret import Secret
@@ -94,6 +96,7 @@ class Traced:
             clock or cast.clock,
         )
         cast.trace = self.tracer.take
+        cast.traceparent = self.tracer.traceparent
 
     async def hear(self, clock: Clock, *texts: str) -> list[ReadableSpan]:
         """Have the company answer some texts; give the spans, by when they began."""
@@ -190,6 +193,57 @@ async def test_no_span_holds_what_anybody_says(autojump_clock: Clock) -> None:
     spans = await looking().hear(autojump_clock, WORDS)
     assert spans
     assert WORDS not in "".join(each.to_json() for each in spans)
+
+
+async def test_a_model_is_told_which_turn_asks_it(autojump_clock: Clock) -> None:
+    traced = Traced(Cast())
+    spans = await traced.hear(autojump_clock, "one")
+    (turn,) = [each for each in spans if each.name.startswith("invoke_agent")]
+    assert isinstance(traced.cast.model, FakeModel)
+    (request,) = traced.cast.model.requests
+    trace_id, span_id = turn.context.trace_id, turn.context.span_id
+    assert request.traceparent == f"00-{trace_id:032x}-{span_id:016x}-01"
+
+
+CALLER = f"00-{'ab' * 16}-{'cd' * 8}-01"
+
+
+def test_a_message_of_a_caller_is_a_part_of_the_callers_trace() -> None:
+    traced = Traced(Cast(), clock=SystemClock())
+    accepted = msgspec.structs.replace(a_step(1), traceparent=CALLER)
+    for step in (
+        accepted,
+        TracedStep(
+            stage="commit", correlation_id="m1", seconds=0.1, parts_left=0, turn="t"
+        ),
+    ):
+        traced.tracer.take(step)
+    end(traced.tracer)
+    spans = traced.kept.get_finished_spans()
+    assert {each.context.trace_id for each in spans} == {int("ab" * 16, 16)}
+    (message,) = [each for each in spans if each.name == "message"]
+    assert message.parent is not None
+    assert message.parent.span_id == int("cd" * 8, 16)
+    told = traced.tracer.traceparent("m1", "")
+    assert told == f"00-{'ab' * 16}-{message.context.span_id:016x}-01"
+
+
+@pytest.mark.parametrize(
+    ("header", "read"),
+    [
+        (CALLER, CALLER),
+        (f"01{CALLER[2:]}-more", CALLER),
+        (CALLER.upper(), ""),
+        (f"ff{CALLER[2:]}", ""),
+        (f"{CALLER}0", ""),
+        (f"00-{'0' * 32}-{'cd' * 8}-01", ""),
+        (f"00-{'ab' * 16}-{'0' * 16}-01", ""),
+        ("", ""),
+        ("x" * 10_000, ""),
+    ],
+)
+def test_only_a_right_traceparent_is_taken(header: str, read: str) -> None:
+    assert read_traceparent(header) == read
 
 
 async def test_each_message_is_a_trace_of_its_own(autojump_clock: Clock) -> None:
@@ -311,12 +365,15 @@ headers = {{ authorization = {{ env = "TOKEN" }} }}"""
             assert isinstance(server, HttpTransport)
             host, port = await server.wait_listening()
             async with httpx.AsyncClient(base_url=f"http://{host}:{port}") as client:
-                answer = await client.post("/v1/chat/completions", json=body)
+                answer = await client.post(
+                    "/v1/chat/completions", json=body, headers={"traceparent": CALLER}
+                )
     assert answer.status_code == 200
     assert site.headers[0]["authorization"] == "Bearer secret-of-ours"
     names = [name for each in site.bodies for name in names_in(each)]
     assert {"service our-company", "accept", "invoke_agent anna"} <= set(names)
     assert names.count("message") == 1
+    assert bytes.fromhex("ab" * 16) in b"".join(site.bodies)
     assert WORDS.encode() not in b"".join(site.bodies)
     assert (
         'callboard_traced_steps_total{outcome="sent"}' in app.metrics.render().decode()

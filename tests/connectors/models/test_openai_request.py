@@ -148,3 +148,12 @@ async def test_the_space_around_a_key_is_not_sent() -> None:
 def test_settings_never_show_their_key() -> None:
     config = OpenAIModelConfig(model="m", api_key=Secret(KEY))
     assert KEY not in f"{config!r} {config}"
+
+
+async def test_a_traced_request_names_its_step_and_others_do_not() -> None:
+    provider = FakeProvider.streaming(*spoken("hello"))
+    parent = f"00-{'ab' * 16}-{'cd' * 8}-01"
+    for request in (msgspec.structs.replace(asking(), traceparent=parent), asking()):
+        await ask(provider, request)
+    sent = [each.headers.get("traceparent") for each in provider.requests]
+    assert sent == [parent, None]

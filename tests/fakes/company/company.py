@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
     from actors.messages.deliveries import Delivery, Draft
     from actors.messages.inbound import Inbound, ModelRequest
-    from actors.messages.tracing import Trace
+    from actors.messages.tracing import Trace, TraceParent
     from actors.outbound.retry import OnUnknown
     from actors.ports import MediaReader, ReadChecklist, Speak, Tool, ToolSource
     from actors.services import Rememberer
@@ -285,6 +285,7 @@ class Cast:
     compaction: CompactionConfig = CompactionConfig()  # noqa: RUF009  frozen
     remember: Rememberer | None = None
     trace: Trace | None = None
+    traceparent: TraceParent | None = None
     store: MemoryStore = field(default_factory=MemoryStore)
     metrics: Metrics = field(default_factory=Metrics)
     reports: Reports = field(default_factory=Reports)
@@ -307,6 +308,7 @@ class Cast:
             receipt_key=self.receipt_key,
             hooks=self.hooks.book,
             trace=self.trace,
+            traceparent=self.traceparent,
         )
 
     @property

@@ -37,9 +37,11 @@ class Ear:
     def __init__(self) -> None:
         self.heard: list[dict[str, Any]] = []
         self.ids: list[str] = []
+        self.parents: list[str] = []
         self.status = 204
 
-    async def post(self, name: str, body: bytes) -> PostResult:
+    async def post(self, name: str, body: bytes, traceparent: str) -> PostResult:
+        self.parents.append(traceparent)
         await trio.lowlevel.checkpoint()
         self.ids.append(name)
         if self.status == 204:
@@ -65,6 +67,18 @@ class Ear:
     @property
     def types(self) -> list[str]:
         return [each["type"] for each in self.heard]
+
+
+async def test_an_event_names_the_trace_that_it_is_a_part_of(
+    autojump_clock: Clock,
+) -> None:
+    ear, cast = Ear(), Cast()
+    cast.traceparent = lambda cause, turn: f"{cause}/{turn}"
+    ear.of(cast)
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("hello")
+        await at_rest(cast)
+    assert ear.parents == [f"{ear.heard[0]['data']['correlation_id']}/"]
 
 
 async def test_a_turn_that_ends_is_told_with_what_it_took(

@@ -403,6 +403,7 @@ class ChannelMessages:
             sender_id=message.author,
             sender_name=message.author_name or "user",
             caller=caller.sharer,
+            traceparent=caller.traceparent,
             text=message.content,
             attachments=said.attachments,
             received_at=message.at / 1000,
