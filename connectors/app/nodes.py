@@ -146,6 +146,9 @@ class CompanyNode:
         self._is_compared = False
         self._trouble = "it has not joined yet"
         self._one_by_one = trio.Lock()
+        self._seen: NodesLook | None = None
+        self._is_moving = False  # whether the company is about to be given away
+        self._is_next = False  # whether the company is about to be given to this one
 
     # --- what others ask --------------------------------------------------------------
 
@@ -183,14 +186,18 @@ class CompanyNode:
             await self._changed.wait()
 
     async def place_of(self, connector: str) -> tuple[str, int]:
-        """Wait until it is known where a connector runs; gives host and port."""
+        """Wait until it is known where a connector runs; gives host and port.
+
+        Nobody is sent to a node that is about to give the company away.
+        """
         while True:
             changed = self._changed
             if self._fence is not None:
                 host, port = doors_of_company(self._config)[connector]
                 return reachable(host), port
             card = self._known[self._owner].card if self._owner in self._known else None
-            if card is not None and card.address and connector in card.doors:
+            is_there = card is not None and not self._is_moving
+            if is_there and card.address and connector in card.doors:
                 return card.address, card.doors[connector]
             await changed.wait()
 
@@ -226,7 +233,7 @@ class CompanyNode:
         task_status.started()
         while True:
             if not await self._look_again():
-                await trio.sleep(self._ttl / LOOKS)
+                await trio.sleep(AGAIN if self._is_next else self._ttl / LOOKS)
 
     async def _look_again(self) -> bool:
         """Look once; a server that is away is told of, and waited for."""
@@ -264,6 +271,10 @@ class CompanyNode:
         membership.renewed(began)
         self._trouble = ""
         plan = membership.plan(began, look.nodes, look.leases)
+        self._seen = look
+        going = [row for row in look.leases if row.wanted not in {"", row.owner}]
+        self._is_moving = any(row.name == COMPANY for row in going)
+        self._is_next = any(row.wanted == self._name for row in going)
         if COMPANY in plan.end:
             self._lose("another node has the company")
         member = membership.member
@@ -357,10 +368,20 @@ class CompanyNode:
             await in_thread(self._desk.publish, card, after)
 
     async def prepare_to_leave(self) -> None:
-        """Have the others chosen from who goes on; take nothing more."""
+        """Choose who goes on, say so, and take nothing more."""
         self._membership.leave()
         with contextlib.suppress(StoreError):
             await self.look()
+            if self._seen is not None:
+                await in_thread(self._desk.announce, self._heirs, self._seen)
+
+    async def wait_seen(self) -> None:
+        """Give the others time to see that the company moves, if it does.
+
+        From then on they send nobody here.
+        """
+        if self._heirs.get(COMPANY):
+            await trio.sleep(self._ttl / LOOKS)
 
     async def hand_over(self) -> None:
         """Give the company away, after its last row was written; begin a new life."""

@@ -257,6 +257,8 @@ async def _end_company(app: App, reloading: Reloading, ends: Ends, reason: str) 
         ends.service.tell("STOPPING=1")
         if app.seat is not None:
             await app.seat.node.prepare_to_leave()
+    if app.seat is not None:
+        await app.seat.node.wait_seen()
     within = reloading.config.limits.drain_timeout
     LOG.info("stopping", why=reason, drain_timeout=within)
     began = app.clock.monotonic()

@@ -224,6 +224,15 @@ class NodeDesk:
                 self._raise_fence(db)
                 self._run(db, statements.give(self._node, owners))
 
+    def announce(self, owners: dict[str, str], look: NodesLook) -> None:
+        """Say to whom leases will be given, so that they look more often."""
+        epochs = {row.name: row.epoch for row in look.leases if row.owner == self._node}
+        with self._server.told():
+            db = self._connected()
+            for name in owners.keys() & epochs.keys():
+                values = {"name": name, "wanted": owners[name], "epoch": epochs[name]}
+                rows_of_named(db, statements.WANT, values)
+
     def leave(self) -> None:
         """Say that this node has ended, so that nobody waits for a sign of life."""
         with self._server.told():
