@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -13,8 +14,9 @@ from connectors.commands.common.output import json_option, say, say_json, say_ro
 from connectors.config.app import address_of
 from runtime.nodes.membership import homes
 from runtime.nodes.rows import COMPANY
-from runtime.postgresql.nodes import KnownNode, NodesFromOutside
-from runtime.postgresql.server import PostgresqlServer
+
+if TYPE_CHECKING:
+    from runtime.postgresql.nodes import KnownNode, NodesFromOutside
 
 LOOK_EVERY = 0.5
 """Seconds between two looks whether the company has moved."""
@@ -44,7 +46,12 @@ def outside(choice: DatabaseChoice) -> NodesFromOutside:
         raise click.UsageError(
             'only a company with [store] kind = "postgresql" can have nodes'
         )
-    return NodesFromOutside(PostgresqlServer(address_of(store)))
+    address = address_of(store)
+    # Why here: what they need is an extra, and `address_of` says so if it is missing.
+    from runtime.postgresql.nodes import NodesFromOutside  # noqa: PLC0415
+    from runtime.postgresql.server import PostgresqlServer  # noqa: PLC0415
+
+    return NodesFromOutside(PostgresqlServer(address))
 
 
 def state_of(node: KnownNode, owner: str) -> str:

@@ -90,7 +90,7 @@ class StoreConfig(Struct, frozen=True, forbid_unknown_fields=True):
 class NodesConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Several processes for one company: one runs it, the others stand by."""
 
-    name: Annotated[str, Meta(pattern=r"^([a-z0-9][a-z0-9-]{0,31})?$")] = ""
+    name: Annotated[str, Meta(max_length=32)] = ""
     """The name of this process among them; each needs its own. Empty: there is only
     this process."""
 

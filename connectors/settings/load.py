@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache, partial
@@ -34,6 +35,7 @@ from connectors.config.app import (
     AppConfig,
     ConnectorConfig,
     HttpConfig,
+    NodesConfig,
     StoreConfig,
     TracingConfig,
     has_otel,
@@ -214,6 +216,9 @@ def check_store(store: StoreConfig) -> Iterator[Complaint]:
         yield Complaint(("store", "dsn"), text, hint)
 
 
+NODE_NAME = re.compile("[a-z0-9][a-z0-9-]*")
+
+
 def check_nodes(app: AppConfig) -> Iterator[Complaint]:
     """Check that a company can move from one node to another."""
     if not app.nodes.name:
@@ -221,6 +226,7 @@ def check_nodes(app: AppConfig) -> Iterator[Complaint]:
             text = "is of no use without a name"
             yield Complaint(("nodes", "address"), text, 'name = "a", another for each')
         return
+    yield from check_node(app.nodes)
     if app.store.kind != "postgresql":
         text = "several processes need a database on a server"
         yield Complaint(("nodes", "name"), text, 'set [store] kind = "postgresql"')
@@ -228,14 +234,21 @@ def check_nodes(app: AppConfig) -> Iterator[Complaint]:
         text = "a crash of the server could give the company to two nodes"
         hint = 'synchronous = "full"'
         yield Complaint(("store", "synchronous"), text, hint)
-    if "/" in app.nodes.address or app.nodes.address.count(":") == 1:
-        text = "is a host alone: each connector has its own port"
-        yield Complaint(("nodes", "address"), text, 'for example "10.0.0.5"')
     for name, connector in app.connectors.items():
         if getattr(connector, "port", None) == 0:
             text = "the other nodes cannot know a port that is chosen at the start"
             way = ("connectors", name, "port")
             yield Complaint(way, text, "set the port")
+
+
+def check_node(nodes: NodesConfig) -> Iterator[Complaint]:
+    """Check the name and the address of this process."""
+    if not NODE_NAME.fullmatch(nodes.name):
+        text = "has other characters than a to z, 0 to 9 and -"
+        yield Complaint(("nodes", "name"), text, 'for example "a", or "berlin-1"')
+    if "/" in nodes.address or nodes.address.count(":") == 1:
+        text = "is a host alone: each connector has its own port"
+        yield Complaint(("nodes", "address"), text, 'for example "10.0.0.5"')
 
 
 def check_tracing(tracing: TracingConfig) -> Iterator[Complaint]:

@@ -182,11 +182,17 @@ def test_no_value_of_a_setting_can_be_read_from_what_is_compared() -> None:
         (AppConfig(nodes=NodesConfig(name="a")), ["nodes.name"]),
         (
             AppConfig(
+                nodes=NodesConfig(name="A b"), store=StoreConfig(kind="postgresql")
+            ),
+            ["nodes.name"],
+        ),
+        (
+            AppConfig(
                 nodes=NodesConfig(name="a", address="10.0.0.5:80"),
                 store=StoreConfig(kind="postgresql", synchronous="normal"),
                 connectors={"http": HttpConfig(port=0)},
             ),
-            ["store.synchronous", "nodes.address", "connectors.http.port"],
+            ["nodes.address", "store.synchronous", "connectors.http.port"],
         ),
         (
             AppConfig(
