@@ -69,6 +69,9 @@ CHUNK = 65_536
 AGAIN = 0.1
 """Seconds between two tries to reach a node that is about to listen."""
 
+STANDING_BY = "callboard_node_standing_by"
+"""All that `/metrics` shows of a node that stands by."""
+
 MOST_NAMED = 20
 """Settings that are named of those that differ."""
 
@@ -560,7 +563,7 @@ class Doorkeeper:
             await end_after(self._node.wait_moved)
 
     async def _answer_probes(self, config: AppConfig) -> None:
-        """Serve `/healthz` and `/readyz` where operators look."""
+        """Serve `/healthz`, `/readyz` and `/metrics` where operators look."""
         port = ADMIN_PORT if config.admin.port is None else config.admin.port
         try:
             door = listening(config.admin.host, port)
@@ -590,6 +593,9 @@ def probe_answer(way: bytes, trouble: str) -> bytes:
     status, kind, body = "404 Not Found", "text/plain; charset=utf-8", b"not found\n"
     if way == b"/healthz":
         status, body = "200 OK", b"ok\n"
+    elif way == b"/metrics":
+        status, kind = "200 OK", "text/plain; version=0.0.4; charset=utf-8"
+        body = f"# TYPE {STANDING_BY} gauge\n{STANDING_BY} 1\n".encode()
     elif way == b"/readyz":
         reasons = (trouble,) if trouble else ()
         status = "503 Service Unavailable" if trouble else "200 OK"

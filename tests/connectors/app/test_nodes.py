@@ -217,7 +217,8 @@ def test_probes_of_a_node_that_stands_by() -> None:
     away = probe_answer(b"/readyz", "no node runs the company")
     assert away.startswith(b"HTTP/1.1 503 ")
     assert b"no node runs the company" in away
-    assert probe_answer(b"/metrics", "").startswith(b"HTTP/1.1 404 ")
+    assert b"\ncallboard_node_standing_by 1\n" in probe_answer(b"/metrics", "")
+    assert probe_answer(b"/actors", "").startswith(b"HTTP/1.1 404 ")
 
 
 def test_a_server_on_all_addresses_is_reached_on_its_own() -> None:
