@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.company import (
+    bench_awake,
     bench_conversation,
     bench_delegation,
     bench_fan_out,
@@ -68,6 +69,7 @@ BENCHMARKS = {
         bench_model_call,
         bench_prompt_build,
         bench_slow_turns,
+        bench_awake,
         bench_start,
         bench_resume,
         bench_replay,

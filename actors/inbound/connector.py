@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
@@ -55,7 +56,7 @@ from runtime.actor.ref import UNANSWERED, ActorRef
 from runtime.actor.reply import Reply
 from runtime.errors import DuplicateError, MailboxFullError, StoreError
 from runtime.store.rows import BY_HAND, Commit, Committed, StoredDelivery
-from runtime.telemetry.logs import EventLog, Quoted
+from runtime.telemetry.logs import EventLog, QuotedLater
 
 if TYPE_CHECKING:
     from actors.services import Services
@@ -371,7 +372,8 @@ class Connector(Actor):
             seconds, "accept", example=inbound.correlation_id
         )
         services.metrics.messages.add(1, self._name, "accepted")
-        is_hooked = bool(services.hooks.receiving(inbound))
+        # What a hook may take out of it is not in the log either.
+        words = "" if services.hooks.receiving(inbound) else inbound.text
         LOG.info(
             "message received",
             correlation_id=inbound.correlation_id,
@@ -380,8 +382,7 @@ class Connector(Actor):
             sender=inbound.sender_name,
             characters=len(inbound.text),
             files=len(inbound.attachments),
-            # What a hook may take out of it is not in the log either.
-            text=Quoted("" if is_hooked else secrets.excerpt(inbound.text)),
+            text=QuotedLater(partial(secrets.excerpt, words)),
         )
 
     def _withdraw(self, inbound: Inbound) -> None:

@@ -61,7 +61,7 @@ def measure(plan: Plan) -> list[Figure]:
         with (
             tempfile.TemporaryDirectory() as folder,
             Path(os.devnull).open("w", encoding="utf-8") as nowhere,
-            writing(stream=nowhere),
+            writing(stream=nowhere, has_words=False),
         ):
             path = Path(folder) / "line.db"
             figures += trio.run(converse, path, chats, share)

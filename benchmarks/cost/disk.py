@@ -109,6 +109,7 @@ class SteppedThread(WorkingThread):
     async def _run(self) -> None:
         """Do what `DatabaseThread` and `JobQueue.take` do, in the same order."""
         works, jobs = self._works, self.jobs
+        most = works.most
         while not (self._is_stopped and not jobs.has_jobs):
             await within(LINGER, jobs.urgent)
             if not jobs.has_jobs:
@@ -119,8 +120,8 @@ class SteppedThread(WorkingThread):
                     jobs.release()
                 await jobs.come.wait()
             elif jobs.has_jobs:
-                works._in_hand = taken = jobs.take_all(works.most)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-                db = works._opened(taken)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+                works._in_hand = taken = jobs.take_all(most)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+                db = works.db or works._opened(taken)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
                 if db is not None:
                     flushes = CountingFile.flushes
                     works.run(db, taken)

@@ -277,7 +277,7 @@ async def open_office(
     clock = VirtualClock()
     line = LineMetrics(Metrics())
     async with AsyncExitStack() as stack:
-        stack.enter_context(writing(stream=lines))
+        stack.enter_context(writing(stream=lines, has_words=False))
         opened = open_database(progress, line.commit)
         store = await stack.enter_async_context(opened)
         system = await stack.enter_async_context(open_system())

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,9 @@ from autogen_core.models import (
 )
 from autogen_ext.models.openai import OpenAIChatCompletionClient
 
+from benchmarks.arithmetic import percentile
 from benchmarks.figure import Figure
+from benchmarks.server import bench_slow_model
 from benchmarks.server.bench_http import CHATS
 from benchmarks.stage.provider import provided
 from benchmarks.stopwatch import now, now_ns, spans
@@ -66,8 +69,9 @@ def talker(client: Any) -> Closure:  # noqa: ANN401
     return answer
 
 
-async def visit_all(plan: Plan, base_url: str) -> list[Figure]:
-    """Let one, sixteen and sixty-four people write."""
+@asynccontextmanager
+async def opened(base_url: str) -> AsyncGenerator[SingleThreadedAgentRuntime]:
+    """Run the agents of one runtime, which ask the model there."""
     info = ModelInfo(
         vision=False,
         function_calling=False,
@@ -84,37 +88,62 @@ async def visit_all(plan: Plan, base_url: str) -> list[Figure]:
         runtime, "anna", talker(client), subscriptions=lambda: heard
     )
     runtime.start()
-    figures: list[Figure] = []
-    for chats in CHATS:
-        share = max(1, plan.size // max(chats, 8))
-        taken: list[int] = []
-        await _talk_all(runtime, chats, 2, [])
-        before, begin = time.process_time(), now()
-        await _talk_all(runtime, chats, share, taken)
-        spent, seconds = time.process_time() - before, now() - begin
-        figures += [
-            Figure(f"rate, {chats}", len(taken) / seconds, "messages/s"),
-            *spans(taken, f", {chats}"),
-            Figure(f"processor, {chats}", 1000 * spent / len(taken), "ms/message"),
-        ]
+    yield runtime
     await runtime.stop_when_idle()
     await client.close()
+
+
+async def visit_all(plan: Plan, base_url: str) -> list[Figure]:
+    """Let one, sixteen and sixty-four people write."""
+    figures: list[Figure] = []
+    async with opened(base_url) as runtime:
+        for chats in CHATS:
+            share = max(1, plan.size // max(chats, 8))
+            taken: list[int] = []
+            await _talk_all(runtime, chats, 2, [])
+            before, begin = time.process_time(), now()
+            await _talk_all(runtime, chats, share, taken)
+            spent, seconds = time.process_time() - before, now() - begin
+            figures += [
+                Figure(f"rate, {chats}", len(taken) / seconds, "messages/s"),
+                *spans(taken, f", {chats}"),
+                Figure(f"processor, {chats}", 1000 * spent / len(taken), "ms/message"),
+            ]
     return figures
+
+
+async def visit_slow(plan: Plan, base_url: str) -> list[Figure]:
+    """Let sixty-four people write, who all begin at once."""
+    share = max(1, plan.size // bench_slow_model.CHATS)
+    taken: list[int] = []
+    async with opened(base_url) as runtime:
+        await _talk_all(runtime, bench_slow_model.CHATS, 1, [])
+        paces = await _talk_all(runtime, bench_slow_model.CHATS, share, taken)
+    p50, p99 = (percentile(taken, each) / 1e6 for each in (0.5, 0.99))
+    return [
+        Figure("rate, all at once", sum(paces), "messages/s"),
+        Figure("p50, all at once", p50, "ms"),
+        Figure("p99, all at once", p99, "ms"),
+    ]
 
 
 async def _talk_all(
     runtime: SingleThreadedAgentRuntime, chats: int, share: int, taken: list[int]
-) -> None:
-    await asyncio.gather(*(_talk(runtime, str(x), share, taken) for x in range(chats)))
+) -> list[float]:
+    """Let them write; give how many messages each had answered in a second."""
+    talks = (_talk(runtime, str(chat), share, taken) for chat in range(chats))
+    return await asyncio.gather(*talks)
 
 
 async def _talk(
     runtime: SingleThreadedAgentRuntime, chat: str, share: int, taken: list[int]
-) -> None:
+) -> float:
+    began = now()
     for number in range(share):
         begin = now_ns()
         await runtime.send_message(Words(f"hello {number}"), AgentId("anna", chat))
         taken.append(now_ns() - begin)
+    return share / (now() - began)
 
 
 def http(plan: Plan) -> list[Figure]:
@@ -123,4 +152,10 @@ def http(plan: Plan) -> list[Figure]:
         return asyncio.run(visit_all(plan, base_url))
 
 
-ROUNDS: dict[str, Round] = {"http": http}
+def slow_model(plan: Plan) -> list[Figure]:
+    """Do what `slow_model` does when all begin at once, without a server."""
+    with provided(bench_slow_model.SECONDS) as base_url:
+        return asyncio.run(visit_slow(plan, base_url))
+
+
+ROUNDS: dict[str, Round] = {"http": http, "slow_model": slow_model}

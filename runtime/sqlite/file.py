@@ -114,14 +114,18 @@ def refuse_old_engine(version: str) -> None:
         )
 
 
-def present_identity(path: Path) -> tuple[int, int] | None:
-    """Give the identity of the file with this name now: (device, inode), or None."""
-    try:
-        # Why not `path.stat()`: three calls more, three times for each transaction.
-        file = os.stat(path)  # noqa: PTH116
-    except OSError:
-        return None
-    return file.st_dev, file.st_ino
+def present_identities(*paths: Path) -> list[tuple[int, int] | None]:
+    """Give the identity of each file now: (device, inode), or None if it is gone."""
+    found: list[tuple[int, int] | None] = []
+    for path in paths:
+        try:
+            # Why not `path.stat()`: three calls more, three times for each transaction.
+            file = os.stat(path)  # noqa: PTH116
+        except OSError:
+            found.append(None)
+        else:
+            found.append((file.st_dev, file.st_ino))
+    return found
 
 
 def size_of(path: Path) -> int:
@@ -313,7 +317,7 @@ class SqliteFile(msgspec.Struct, frozen=True):
 
     def identity(self) -> tuple[int, int] | None:
         """Give the identity of the file that has the name now; None: no file."""
-        return present_identity(self.path)
+        return present_identities(self.path)[0]
 
     def open_writer(self) -> apsw.Connection:
         """Open, or make, the database and bring it up to date.

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import apsw
@@ -25,7 +26,7 @@ from runtime.sqlite.file import (
     FileLock,
     SqliteFile,
     greet,
-    present_identity,
+    present_identities,
     size_of,
 )
 from runtime.sqlite.vectors import LOOKUP
@@ -149,7 +150,7 @@ class ReaderThread(DatabaseThread[SqliteFile]):
             return
         damage = damage_of(jobs)
         ended = GroupEnded(healthy=None, failed_read=failed, damage=damage)
-        self.jobs.give_back(jobs, lambda: self._report(ended))
+        self.jobs.give_back(jobs, partial(self._report, ended))
 
 
 class WriterThread(DatabaseThread[SqliteFile]):
@@ -161,6 +162,8 @@ class WriterThread(DatabaseThread[SqliteFile]):
         super().__init__(file, jobs, report, ended)
         self._lock: FileLock | None = None
         self._is_behind = False
+        self._lock_path = file.path
+        self._lock_identity: tuple[int, int] | None = None
         self._identity: tuple[int, int] | None = None
         self._wal_path = file.path
         self._wal: tuple[int, int] | None = None
@@ -185,6 +188,7 @@ class WriterThread(DatabaseThread[SqliteFile]):
             self.file.refuse_damage(db, is_unclean=bool(lock.behind))
             stack.pop_all()
         self._lock = lock
+        self._lock_path, self._lock_identity = lock.path, lock.identity
         self._note(is_behind=is_behind)
         self._identity = self.file.identity()
         self._wal_path = self.file.wal_path
@@ -215,9 +219,9 @@ class WriterThread(DatabaseThread[SqliteFile]):
                 len(jobs),
                 wal_bytes=self._wal_bytes,
             )
-            if has_written:
+            if has_written and not self._is_behind:
                 self._note(is_behind=True)
-        self.jobs.give_back(jobs, lambda: self._report(ended))
+        self.jobs.give_back(jobs, partial(self._report, ended))
         if self._wal_pages >= self._copy_at:
             self._bound_wal(db)
 
@@ -281,12 +285,12 @@ class WriterThread(DatabaseThread[SqliteFile]):
         Without the database's name, or the WAL's, SQLite would go on writing into a
         file that nobody finds again; without the lock's, another process may write too.
         """
-        if present_identity(self.file.path) != self._identity:
+        paths = self.file.path, self._lock_path, self._wal_path
+        database, lock, wal = present_identities(*paths)
+        if database != self._identity:
             return self.file.path
-        lock = self._lock
-        if lock is not None and present_identity(lock.path) != lock.identity:
-            return lock.path
-        wal = present_identity(self._wal_path)
+        if lock != self._lock_identity:
+            return self._lock_path
         if self._wal is not None and wal != self._wal:
             return self._wal_path
         self._wal = wal  # SQLite makes it with the first write
@@ -321,7 +325,7 @@ class WriterThread(DatabaseThread[SqliteFile]):
                 f"{lost} was removed or replaced while it was in use; nothing is"
                 " stored any more. Put it back, or restart Callboard"
             )
-        self.jobs.give_back(jobs, lambda: self._report(GroupEnded(healthy=False)))
+        self.jobs.give_back(jobs, partial(self._report, GroupEnded(healthy=False)))
 
     def _count_pages(self, _db: apsw.Connection, _name: str, pages: int) -> int:
         self._wal_pages = pages
@@ -347,7 +351,7 @@ class WriterThread(DatabaseThread[SqliteFile]):
             is_damaged = isinstance(error, DAMAGED)
             damage = str(translate(error, self.file.path)) if is_damaged else ""
             ended = GroupEnded(healthy=False, damage=damage)
-            self.jobs.give_back((), lambda: self._report(ended))
+            self.jobs.give_back((), partial(self._report, ended))
         self._wal_pages = 0
         return is_free
 

@@ -306,7 +306,9 @@ class JobQueue:
             self._is_asleep = False
 
     def _await_jobs(self, patience: float) -> None:
-        if self.is_closed or self._bell.acquire(timeout=min(LINGER, patience)):
+        if self._refusal is not None or self._bell.acquire(
+            timeout=min(LINGER, patience)
+        ):
             return
         self._is_dozing = True
         if not self._jobs and patience > LINGER:

@@ -141,24 +141,24 @@ class DatabaseThread(pykka.ThreadingActor, abc.ABC, Generic[P]):
         self._end()
 
     def _work(self, patience: float) -> None:
-        while jobs := self.jobs.take(self.most, patience):
+        most = self.most
+        while jobs := self.jobs.take(most, patience):
             self._in_hand = jobs
-            db = self._opened(jobs)
+            db = self.db or self._opened(jobs)
             if db is not None:
                 self.run(db, jobs)
             self._in_hand = ()
 
     def _opened(self, jobs: Sequence[Job]) -> Any | None:
-        if self.db is None:
-            try:
-                self.db = self.open()
-            except FencedError:
-                raise  # never again: the thread ends
-            except StoreError as error:
-                for job in jobs:
-                    job.error = type(error)(str(error))
-                    job.error.__cause__ = error.__cause__
-                self.jobs.give_back(jobs)
+        try:
+            self.db = self.open()
+        except FencedError:
+            raise  # never again: the thread ends
+        except StoreError as error:
+            for job in jobs:
+                job.error = type(error)(str(error))
+                job.error.__cause__ = error.__cause__
+            self.jobs.give_back(jobs)
         return self.db
 
     def _end(self) -> None:

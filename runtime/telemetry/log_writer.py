@@ -145,7 +145,8 @@ class LineHandler(logging.StreamHandler["WaitingLines"]):
         if not lines and not self._lost:
             return
         try:
-            put(self._target, self._notice() + "".join(lines))
+            notice = self._notice() if self._lost else ""
+            put(self._target, notice + "".join(lines))
         except UNWRITABLE as error:
             self._lost += len(lines)
             self._why = f"{type(error).__name__}: {error}"
@@ -153,8 +154,6 @@ class LineHandler(logging.StreamHandler["WaitingLines"]):
             self._lost = 0
 
     def _notice(self) -> str:
-        if not self._lost:
-            return ""
         given = {
             "name": "callboard.logs",
             "levelno": logging.WARNING,

@@ -23,7 +23,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
@@ -120,6 +120,23 @@ class Quoted(str):
     __slots__ = ()
 
 
+class QuotedLater:
+    """The same, put together only for lines where words may stand.
+
+    Args:
+        make: gives the words; called at once or never.
+    """
+
+    __slots__ = ("make",)
+
+    def __init__(self, make: Callable[[], str]) -> None:
+        self.make = make
+
+
+Field = Value | QuotedLater
+"""What an event's field may be given as."""
+
+
 class EventLog:
     """Writes events of one part of the program.
 
@@ -144,23 +161,23 @@ class EventLog:
         """
         return EventLog(self._logger.name.removeprefix(f"{ROOT}."), per_minute)
 
-    def debug(self, event: str, /, **fields: Value) -> None:
+    def debug(self, event: str, /, **fields: Field) -> None:
         """Write what only somebody looking for a mistake wants to read."""
         self._write(logging.DEBUG, event, fields)
 
-    def info(self, event: str, /, **fields: Value) -> None:
+    def info(self, event: str, /, **fields: Field) -> None:
         """Write what happened in the normal course of things."""
         self._write(logging.INFO, event, fields)
 
-    def warning(self, event: str, /, **fields: Value) -> None:
+    def warning(self, event: str, /, **fields: Field) -> None:
         """Write what went wrong and was put right."""
         self._write(logging.WARNING, event, fields)
 
-    def error(self, event: str, /, **fields: Value) -> None:
+    def error(self, event: str, /, **fields: Field) -> None:
         """Write what went wrong and needs somebody."""
         self._write(logging.ERROR, event, fields)
 
-    def fault(self, event: str, error: BaseException, /, **fields: Value) -> None:
+    def fault(self, event: str, error: BaseException, /, **fields: Field) -> None:
         """Write an error that was raised, with its traceback."""
         self._write(logging.ERROR, event, fields, error)
 
@@ -168,7 +185,7 @@ class EventLog:
         self,
         level: int,
         event: str,
-        fields: Mapping[str, Value],
+        fields: Mapping[str, Field],
         error: BaseException | None = None,
     ) -> None:
         logger = self._logger
@@ -221,12 +238,13 @@ class LineFormatter(logging.Formatter):
             "part": clean(record.name),
             "event": clean(record.getMessage(), LONGEST_TEXT),
         }
-        given: Mapping[str, Value] = getattr(record, FIELDS, {})
+        given: Mapping[str, Field] = getattr(record, FIELDS, {})
         for name, value in given.items():
-            if isinstance(value, Quoted) and not self._has_words:
+            if isinstance(value, Quoted | QuotedLater) and not self._has_words:
                 continue
+            said = value.make() if isinstance(value, QuotedLater) else value
             # A field may not pass for one of the four above.
-            fields[f"{name}_" if name in fields else name] = clean(value)
+            fields[f"{name}_" if name in fields else name] = clean(said)
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:
             said, trace = self._of_error(error)

@@ -78,6 +78,19 @@ class _Mode:
         # same length in every spelling.
         return re.compile(f"(?ai:{self._tokens})")
 
+    def search(self, text: str, at: int) -> re.Match[str] | None:
+        """Find the next token from `at` on.
+
+        Why first by its first character: most texts hold none, and to try all tokens at
+        each of their characters took a tenth of a message's processor time.
+        """
+        if self._firsts is not None:
+            first = self._firsts.search(text, at)
+            if first is None:
+                return None
+            at = first.start()
+        return self.tokens.search(text, at)
+
     def held_from(self, text: str, at: int) -> int:
         """Return the start of a token that is cut off by the end of `text`."""
         if self._firsts is None:
@@ -202,7 +215,7 @@ class TagStage:
         """Process the next piece."""
         text = self.held + delta
         at = 0
-        while match := self._mode.tokens.search(text, at):
+        while match := self._mode.search(text, at):
             self._pass_on(text[at : match.start()], self._offset + match.start())
             self._take(match)
             at = match.end()

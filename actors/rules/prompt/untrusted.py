@@ -328,6 +328,9 @@ REFUSED = (
 REMEMBERED = 1_000
 """Longest line, in characters, whose result is cached."""
 
+PARAGRAPHS = 6_000
+"""Longest text of several lines whose result is cached; a summary is no longer."""
+
 LONGEST_NAME = 64
 """Longest name in characters."""
 
@@ -543,6 +546,17 @@ def _in_a_line(text: str) -> str:
 
 def as_paragraphs(text: str) -> str:
     """Format a longer stored text without lines that look like headlines."""
+    return _as_paragraphs(text) if len(text) <= PARAGRAPHS else _in_paragraphs(text)
+
+
+# Chosen: the summaries of active conversations, which are sent with each question; at
+# most 3 MB.
+@lru_cache(maxsize=256)
+def _as_paragraphs(text: str) -> str:
+    return _in_paragraphs(text)
+
+
+def _in_paragraphs(text: str) -> str:
     lines = _BREAKS.sub("\n", text)
     return break_tags(_HEADLINE.sub(_broken, lines)).strip()
 

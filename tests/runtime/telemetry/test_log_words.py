@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from runtime.telemetry.logs import EventLog, Quoted, writing
+from runtime.telemetry.logs import EventLog, Quoted, QuotedLater, writing
 
 LOG = EventLog("test")
 
@@ -41,3 +41,14 @@ def test_elsewhere_they_are_written_as_any_text(shape: Literal["text", "json"]) 
     found = written(shape, has_words=True)
     assert "ValueError: the nuts" in found
     assert "the nuts" in found.splitlines()[0]
+
+
+@pytest.mark.parametrize("has_words", [True, False])
+def test_words_for_later_are_put_together_only_where_they_may_stand(
+    *, has_words: bool
+) -> None:
+    stream, asked = io.StringIO(), ["the nuts"]
+    with writing(stream=stream, has_words=has_words):
+        LOG.info("message received", text=QuotedLater(asked.pop))
+    assert ("the nuts" in stream.getvalue()) is has_words
+    assert bool(asked) is not has_words
