@@ -92,8 +92,8 @@ class McpServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds one call may take."""
 
     max_calls: Annotated[int, Meta(ge=1, le=1_000)] = 8
-    """Calls at once; as many more wait, the rest is refused. Three quarters may be for
-    one person."""
+    """Calls at once; as many more wait, but at least 3, and the rest is refused. Three
+    quarters may be for one person."""
 
     max_result_chars: Count = 50_000
     """Longest result, in characters; a longer one is cut, and says so."""

@@ -361,15 +361,21 @@ class PendingCall:
         self.scope = trio.CancelScope()
 
 
+LEAST_WAITING = 3
+"""Calls that may wait for a server that takes one at a time: of these four places one
+person has three, so that what an agent calls side by side is not refused."""
+
+
 class CallQueue(FairQueue[PendingCall]):
     """Calls that wait or run; the people for whom they run take turns.
 
     Args:
-        most: how many may run at once; as many more may wait.
+        most: how many may run at once; as many more may wait, `LEAST_WAITING` at least.
     """
 
     def __init__(self, most: int) -> None:
-        super().__init__(most, most, lambda pending: pending.call.owner)
+        waiting = max(most, LEAST_WAITING)
+        super().__init__(most, waiting, lambda pending: pending.call.owner)
 
     def submit(self, pending: PendingCall) -> bool:
         """Have a call carried out; False if too many wait."""

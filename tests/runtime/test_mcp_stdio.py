@@ -194,7 +194,7 @@ async def test_more_calls_than_may_wait_are_refused(tmp_path: Path) -> None:
                 refused.append(str(error))
 
         async with trio.open_nursery() as nursery:
-            for _ in range(4):
+            for _ in range(5):
                 nursery.start_soon(call)
         assert refused == ["the server files has too much to do; try again later"] * 2
         assert bed.count("call_refused") == 2

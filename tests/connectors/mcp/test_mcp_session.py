@@ -144,6 +144,25 @@ async def test_calls_run_side_by_side_up_to_a_bound(autojump_clock: MockClock) -
         assert trio.current_time() - began == pytest.approx(2.0, abs=0.1)
 
 
+async def test_of_a_server_that_takes_one_call_at_a_time_two_people_have_turns(
+    autojump_clock: MockClock,
+) -> None:
+    connection = FakeConnection("a", delay=1.0)
+    ended: list[str] = []
+    async with standing(autojump_clock, connection, max_calls=1) as stand:
+        await stand.offer()
+
+        async def call(person: str) -> None:
+            await stand.call(person=person)
+            ended.append(person)
+
+        async with trio.open_nursery() as nursery:
+            for person in ("sam", "sam", "sam", "kim"):
+                nursery.start_soon(call, person)
+                await trio.testing.wait_all_tasks_blocked()
+    assert ended == ["sam", "kim", "sam", "sam"]
+
+
 async def test_one_person_leaves_room_for_another(autojump_clock: MockClock) -> None:
     connection = FakeConnection("a", delay=1.0)
     refused: list[ToolError] = []
