@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -122,28 +123,21 @@ def approval_todos(
         look: the reading.
         approvals: what waits, each with the id of the delivery that asks for it.
     """
-    found: list[Todo] = []
-    with look.database.inspect() as rows:
-        for approval, question in approvals[:MOST_LISTED]:
-            place = approval.address
-            values: dict[str, object] = {
+    words = asked_words(look, approvals[:MOST_LISTED])
+    found = [
+        Todo(
+            tone="warn",
+            text="{agent} asks whether it may use {tool}, in {place}",
+            values={
                 "agent": approval.agent,
                 "tool": approval.tool,
-                "place": place_text(place.connector, place.chat),
-            }
-            try:
-                words = shown_delivery(rows.delivery(question)).text
-            except MisuseError:
-                words = ""
-            found.append(
-                Todo(
-                    tone="warn",
-                    text="{agent} asks whether it may use {tool}, in {place}",
-                    values=values,
-                    words=words[:MOST_CHARACTERS],
-                    approval=approval.id,
-                )
-            )
+                "place": place_text(approval.address.connector, approval.address.chat),
+            },
+            words=words.get(question, ""),
+            approval=approval.id,
+        )
+        for approval, question in approvals[:MOST_LISTED]
+    ]
     more = len(approvals) - MOST_LISTED
     if more > 0:
         found.append(
@@ -153,6 +147,25 @@ def approval_todos(
                 values={"count": more},
             )
         )
+    return found
+
+
+def asked_words(
+    look: Look, approvals: Sequence[tuple[OpenApproval, str]]
+) -> dict[str, str]:
+    """Read what was asked, by the id of the delivery; what cannot be read is left out.
+
+    Why no error: an approval can be decided without its words, and what is wrong with
+    the database is a point of its own.
+    """
+    found: dict[str, str] = {}
+    with suppress(StoreError, OSError):
+        if approvals:
+            with look.database.inspect() as rows:
+                for _, question in approvals:
+                    with suppress(MisuseError):
+                        text = shown_delivery(rows.delivery(question)).text
+                        found[question] = text[:MOST_CHARACTERS]
     return found
 
 

@@ -8,6 +8,8 @@ import msgspec
 
 from connectors.admin.usage import NAMES, PARTS
 from connectors.web.page.views.base import View, budgets_of, chosen, read_view
+from connectors.web.page.views.settings import refusals
+from runtime.config.messages import dotted
 
 if TYPE_CHECKING:
     from connectors.admin.usage import BudgetStatus
@@ -19,6 +21,17 @@ USUAL = "7 days"
 KEYS = {each: each for each in ("day", *NAMES, *PARTS)}
 
 MOST_LISTED = 200
+MOST_LIMITS = 50
+
+LIMITS = {
+    "soft_usd": "Soft limit",
+    "hard_usd": "Hard limit",
+    "soft_tokens": "Soft limit in tokens",
+    "hard_tokens": "Hard limit in tokens",
+}
+
+FIRST_BUDGET = '[{scope = "all", period = "day", hard_usd = 5.0}]'
+"""What is proposed where the settings name no budget."""
 
 
 async def load(asked: ViewRequest) -> ViewValues:
@@ -56,7 +69,32 @@ def read(look: Look) -> ViewValues:
         "total": total,
         "unread": found.unread,
         "budgets": [shown(each) for each in budgets[:MOST_LISTED]],
+        "limits": limits_of(look),
+        "first_budget": FIRST_BUDGET if refusals(look)(("budgets",)) else "",
     }
+
+
+def limits_of(look: Look) -> list[dict[str, object]]:
+    """Give the limits of each budget of the settings, with their settings' names."""
+    may_change = refusals(look)
+    return [
+        {
+            "scope": each.scope,
+            "who": each.who,
+            "period": each.period,
+            "limits": [
+                {
+                    "label": label,
+                    "value": getattr(each, key),
+                    "is_money": key.endswith("usd"),
+                    "setting": dotted(("budgets", number, key)),
+                    "may_change": may_change(("budgets", number, key)),
+                }
+                for key, label in LIMITS.items()
+            ],
+        }
+        for number, each in enumerate(look.config.budgets[:MOST_LIMITS])
+    ]
 
 
 def shown(it: BudgetStatus) -> dict[str, object]:

@@ -106,3 +106,12 @@ async def test_a_setting_is_changed_on_the_page(tmp_path: Path) -> None:
             await bed.client.post("/settings/save", data=form)
             assert name in told(await bed.show("/settings"))
         assert file.read_text(encoding="utf-8") == after
+
+
+async def test_each_limit_of_a_budget_leads_to_its_change(tmp_path: Path) -> None:
+    async with open_panels(tmp_path) as bed:
+        link = "/settings?change=budgets%5B0%5D.hard_usd"
+        assert f'href="{link}"' in await bed.show("/usage")
+        place = f"{link}&value=2.5"
+        await bed.press(place, "/settings/save")
+        assert "hard_usd = 2.5" in bed.app.files[0].read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.web.page import request, words
-from connectors.web.page.views import all_views, overview, queue
+from connectors.web.page.views import all_views, overview, queue, usage
 from connectors.web.page.words import PageLook, Words, read_words, wanted
 from tests.fakes.web.page import ANNA, form_of, open_page
 
@@ -48,7 +48,7 @@ def said() -> set[str]:
     found |= {each.title for each in all_views()}
     found |= {text for text, _ in words.STATES.values()}
     found |= {*queue.REASONS.values(), queue.OVER, "never"}
-    found |= {unit for _, unit in words.UNITS}
+    found |= {unit for _, unit in words.UNITS} | {*usage.LIMITS.values()}
     for module in (overview, queue):
         found |= strings(module, "text", "label", "first", "second")
     return found - {"{reason}", "{state}", "/stop all"}
