@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from actors.approvals.board import ApprovalBoard
 from actors.approvals.rules import ApprovalTerms
+from actors.config.access import CommandsConfig, PeopleConfig
 from actors.config.collaboration import CollaborationConfig
 from actors.config.limits import ApprovalConfig, AuditConfig, ToolCallConfig
-from actors.config.people import CommandsConfig, PeopleConfig
 from actors.config.presence import PresenceConfig
 from actors.config.schedule import SchedulerConfig
 from actors.config.sessions import (

@@ -14,7 +14,7 @@ import msgspec
 
 from actors.commands import memory, models, people, status
 from actors.commands.context import CommandReply, CommandRequest
-from actors.config.people import Who
+from actors.config.access import Who
 from actors.messages.commands import OtherCommand, as_command, parse_command
 
 if TYPE_CHECKING:

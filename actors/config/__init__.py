@@ -12,7 +12,6 @@ __all__ = [
     "collaboration",
     "limits",
     "memory",
-    "people",
     "presence",
     "prompt",
     "routes",

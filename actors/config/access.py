@@ -1,4 +1,4 @@
-"""Settings of access: who may write, and to which agents.
+"""Settings of access: who may write, to which agents, and who may use which command.
 
 Only types, bounds and defaults; `connectors/settings/checks/access.py` checks what must
 fit together. In every pattern `*` matches anything and `?` one character. An id matches
@@ -78,3 +78,35 @@ class AgentAccessConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     role: str = "*"
     """The person's role on the platform; `*` also matches people without a role."""
+
+
+Who = Literal["everyone", "admins", "owners", "nobody"]
+"""`admins`: owners, and those whom the platform calls admins of the chat."""
+
+
+class PeopleConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Settings of people."""
+
+    language: Annotated[str, Meta(pattern="^[a-z]{2,3}$")] = "en"
+    """ISO 639-1 code of the runtime's language for people whose own is unknown or has
+    no translation.
+    """
+
+    propose_links: bool = True
+    """Whether a person who asks is told of a similar name on another platform."""
+
+
+class CommandsConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Who may use which command."""
+
+    who: dict[str, Who] = {}
+    """Who may use a command, where that differs from the default."""
+
+    who_in_groups: dict[str, Who] = {}
+    """The same in group chats."""
+
+    models: tuple[str, ...] = ("*",)
+    """Models that people may choose; name patterns."""
+
+    answer_within: Annotated[float, Meta(gt=0, le=30)] = 3.0
+    """Time limit of a command's lookups in seconds."""

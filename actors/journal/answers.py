@@ -17,7 +17,7 @@ from actors.journal.attachments import names_of
 from actors.journal.history import Chapter, Reset
 from actors.journal.outbox import delivery, numbered, pieces, silent_result
 from actors.journal.plan import NOTHING, Carried, told
-from actors.messages import merging
+from actors.messages import busy_policies
 from actors.messages import state as message_state
 from actors.messages.busy_policies import Style
 from actors.messages.deliveries import Delivery, Status, Trouble
@@ -453,11 +453,12 @@ class PendingMessage(msgspec.Struct, frozen=True):
             return self.inbound
         each = (self.inbound, *self.also)
         texts = [
-            merging.shortened(x.text) if x.id in self.short else x.text for x in each
+            busy_policies.shortened(x.text) if x.id in self.short else x.text
+            for x in each
         ]
         return msgspec.structs.replace(
             self.inbound,
-            text=merging.merge(texts, self.style),
+            text=busy_policies.merge(texts, self.style),
             attachments=tuple(file for x in each for file in x.attachments),
             quoted=next((x.quoted for x in each[::-1] if x.quoted is not None), None),
             wants_drafts=any(x.wants_drafts for x in each),

@@ -12,7 +12,6 @@ __all__ = [
     "expiry",
     "inbound",
     "keys",
-    "merging",
     "priority",
     "progress",
     "state",

@@ -3,14 +3,18 @@
 Pure. `serial` answers one message after the other. `followup` answers the messages that
 arrived meanwhile together. `interrupt` cancels the running turn and starts one with the
 new message. `steer` injects the new message into the running tool loop.
-`actors/session/queue.py` reads this table.
+`actors/session/queue.py` reads this table; the texts of messages that are answered
+together are merged here.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 BusyPolicy = Literal["serial", "followup", "interrupt", "steer"]
 Chosen = Literal["", "default", "serial", "followup", "interrupt", "steer"]
@@ -93,3 +97,46 @@ class BusySettings(msgspec.Struct, frozen=True):
 
 
 SERIAL = BusySettings()
+
+
+HEADER = "Several messages came in while you were busy. Answer all of them:"
+
+MEANWHILE = "(This came in while you were working on it:)\n{text}"
+"""Text around a message that is injected into a tool loop."""
+
+# Chosen: enough to tell what it was about.
+SHORT = 80
+"""Longest message, in characters, after shortening to one line."""
+
+
+def merge(texts: Sequence[str], style: Style) -> str:
+    """Join several texts into one.
+
+    Args:
+        texts: at least one, in the order of writing.
+        style: how to join them; a single text is returned unchanged.
+    """
+    if len(texts) == 1 or style == "alone":
+        return texts[0]
+    if style == "lines":
+        return "\n".join(texts)
+    if style == "paragraphs":
+        return "\n\n".join(texts)
+    parts = (f"---\n#{number}: {text}" for number, text in enumerate(texts, 1))
+    return "\n".join((HEADER, *parts))
+
+
+def shortened(text: str) -> str:
+    """Shorten a message to its beginning, in one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= SHORT else f"{line[: SHORT - 1]}…"
+
+
+def meanwhile(name: str, text: str) -> str:
+    """Wrap a message that arrived while the answer was being made.
+
+    Args:
+        name: of the writer; empty if the text names the writer.
+        text: the message.
+    """
+    return MEANWHILE.format(text=f"{name}: {text}" if name else text)

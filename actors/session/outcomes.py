@@ -14,7 +14,7 @@ import msgspec
 from actors.journal import answers
 from actors.journal.answers import Answer, PendingMessage, combined, said_meanwhile
 from actors.journal.history import History, Reset
-from actors.messages import merging
+from actors.messages import busy_policies
 from actors.messages import state as message_state
 from actors.messages.inbound import ALONE, Inbound, TranscriptLine
 from actors.protocol import Failed, Finished
@@ -145,6 +145,6 @@ def refused(inbound: Inbound) -> Answer:
 
 def dropped(inbound: Inbound) -> Answer:
     """Say that a message was let go because too many waited."""
-    words = merging.shortened(inbound.text) or "…"
+    words = busy_policies.shortened(inbound.text) or "…"
     text = DROPPED.format(words=words)
     return answers.notice(inbound, text, ("dropped", "overflow"), "busy")

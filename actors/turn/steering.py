@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.messages import merging
+from actors.messages import busy_policies
 from actors.messages.inbound import Inbound, TranscriptLine
 from actors.rules.prompt.untrusted import hear, sender_of
 from actors.turn import machine as rules
@@ -79,7 +79,7 @@ class Steering:
             "user", inbound.text, name=sender_of(inbound, self._persona.everybody)
         )
         (line,) = hear((said,), hearing_of(inbound, self._persona))
-        text = merging.meanwhile(line.name, line.text)
+        text = busy_policies.meanwhile(line.name, line.text)
         return rules.MessageInjected(
             inbound.id, inbound.platform_id, text, line.name, inbound.others
         )

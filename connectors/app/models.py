@@ -31,8 +31,8 @@ from connectors.config.models import (
 from connectors.config.shipped import shipped_prices
 from connectors.models.prices import load_prices, prices_of
 from connectors.models.program.folders import DAY, Folders, Prepare, ProgramPlace
-from connectors.sandbox.lazy import LateSandbox
 from connectors.sandbox.plan import SandboxFigures
+from connectors.sandbox.runner import LateSandbox
 from connectors.sandbox.territory import territory
 
 if TYPE_CHECKING:

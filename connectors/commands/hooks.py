@@ -35,7 +35,7 @@ from connectors.hooks.messages import HOOK, HookError, HookRecord
 from connectors.hooks.metrics import HookFigures
 from connectors.hooks.runner import HookConnection
 from connectors.hooks.tree import HookSurroundings, connecting, in_order
-from connectors.sandbox.lazy import LateSandbox
+from connectors.sandbox.runner import LateSandbox
 from connectors.sandbox.territory import territory
 from runtime.clock import SystemClock
 from runtime.config.loader import Settings

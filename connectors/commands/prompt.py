@@ -57,7 +57,7 @@ from connectors.config.embedders import HASHING, OFF
 from connectors.files.notebook import make_notebook
 from connectors.files.personas import read_persona
 from connectors.models.embedders.local import HashingEmbedder
-from connectors.sandbox.lazy import LateSandbox
+from connectors.sandbox.runner import LateSandbox
 from connectors.sandbox.territory import territory
 from connectors.skills.folder import places_of
 from connectors.skills.tool import UseSkillTool

@@ -32,7 +32,7 @@ from connectors.commands.common.staff import colleague_tools
 from connectors.config.app import AppConfig
 from connectors.mcp.source import McpSource, McpTool, shelf_of
 from connectors.mcp.tree import SERVERS, actor_of
-from connectors.sandbox.lazy import LateSandbox
+from connectors.sandbox.runner import LateSandbox
 from connectors.sandbox.territory import territory
 from connectors.settings.checks.hiring import configured_persona
 from connectors.skills.source import UsedTool

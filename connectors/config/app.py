@@ -13,7 +13,12 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from actors.config.access import AccessConfig, AgentAccessConfig
+from actors.config.access import (
+    AccessConfig,
+    AgentAccessConfig,
+    CommandsConfig,
+    PeopleConfig,
+)
 from actors.config.agents import AgentConfig, HiringConfig
 from actors.config.collaboration import CollaborationConfig
 from actors.config.limits import (
@@ -25,7 +30,6 @@ from actors.config.limits import (
     PermissionConfig,
     ToolCallConfig,
 )
-from actors.config.people import CommandsConfig, PeopleConfig
 from actors.config.presence import PresenceConfig
 from actors.config.routes import RouteConfig
 from actors.config.schedule import SchedulerConfig

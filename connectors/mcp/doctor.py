@@ -15,8 +15,8 @@ from connectors.admin.probes import Finding, Probe
 from connectors.mcp.connection import ServerConnection, ServerEnd
 from connectors.mcp.messages import McpError, ToolListing
 from connectors.mcp.tree import ServerSurroundings, connecting
-from connectors.sandbox.lazy import LateSandbox
 from connectors.sandbox.plan import SandboxError
+from connectors.sandbox.runner import LateSandbox
 from connectors.sandbox.territory import territory
 
 if TYPE_CHECKING:

@@ -1,13 +1,21 @@
-"""Names and ids as providers allow them.
+"""Names, ids and turns as providers allow them.
 
 Pure. Names that a provider would refuse are changed on the way out; `ToolNames`
-knows the way back, so that nobody else sees the changed ones.
+knows the way back, so that nobody else sees the changed ones. Anthropic and Google want
+turns: the user begins and ends, tool results are in the user's turn, and what follows
+each other in one role is one turn.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING
+
+import msgspec
+
+from actors.messages.inbound import TranscriptLine
 
 if TYPE_CHECKING:
     from actors.messages.inbound import ToolSpec
@@ -82,3 +90,35 @@ def allowed_tool_name(name: str) -> str:
 def allowed_name(name: str) -> str:
     """Change what providers forbid in a name; empty if nothing of it can stay."""
     return FORBIDDEN.sub("_", name).strip("_")[:MAX_NAME]
+
+
+EARLIER = "[Earlier messages are not shown.]"
+"""Begins a transcript whose beginning was cut off before an answer."""
+
+GO_ON = "[Go on.]"
+"""Ends a transcript whose last words are the model's own."""
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """What one side says before the other does."""
+
+    is_user: bool
+    lines: tuple[TranscriptLine, ...]
+
+
+def turns(lines: Iterable[TranscriptLine]) -> Iterator[Turn]:
+    """Group a transcript into turns; the first and the last are the user's."""
+    is_user = False
+    is_first = True
+    for is_user, group in groupby(lines, key=is_users):
+        if is_first and not is_user:
+            yield Turn(is_user=True, lines=(TranscriptLine("user", EARLIER),))
+        is_first = False
+        yield Turn(is_user=is_user, lines=tuple(group))
+    if not is_user:
+        yield Turn(is_user=True, lines=(TranscriptLine("user", GO_ON),))
+
+
+def is_users(line: TranscriptLine) -> bool:
+    """Tell whether a line is in the user's turn: all but the model's own are."""
+    return line.role != "assistant"

@@ -5,4 +5,4 @@ with `plan` (what a program may do), then `choose` (which protection works on th
 machine); `linux` has the protections, `child` what runs in the confined process.
 """
 
-__all__ = ["choose", "lazy", "orders", "plan", "runner", "territory"]
+__all__ = ["choose", "orders", "plan", "runner", "territory"]

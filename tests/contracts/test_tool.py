@@ -25,9 +25,8 @@ from connectors.sandbox.territory import Territory
 from connectors.tools.calculate import CalculateTool
 from connectors.tools.clock import ClockTool
 from connectors.tools.run_shell import RunShellTool
-from connectors.tools.web.engines import Hit
 from connectors.tools.web.http_fetch import HttpFetchTool
-from connectors.tools.web.web_search import WebSearchTool
+from connectors.tools.web.web_search import Hit, WebSearchTool
 from connectors.tools.workspace.files import (
     Desks,
     ListFilesTool,

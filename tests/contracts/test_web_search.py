@@ -11,7 +11,7 @@ import trio
 
 from connectors.config.tools import FetchConfig
 from connectors.fetch.fetcher import Fetcher
-from connectors.tools.web.engines import (
+from connectors.tools.web.web_search import (
     BraveSearch,
     Hit,
     SearchError,
@@ -23,7 +23,7 @@ from tests.fakes.sites.site import open_site, response
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from connectors.tools.web.engines import WebSearch
+    from connectors.tools.web.web_search import WebSearch
     from tests.fakes.sites.site import Site
 
 KEY = "a-key-that-is-secret"

@@ -119,7 +119,7 @@ def test_the_page_adds_one_of_each_kind() -> None:
         "connectors/config/models.py",
         "connectors/config/models.py",
         "actors/metrics.py",
-        "actors/config/people.py",
+        "actors/config/access.py",
         "config/default.toml",
     ]
 

@@ -16,8 +16,12 @@ if TYPE_CHECKING:
     from connectors.chat.gates import Gates
     from connectors.chat.inbound import SeenMessages
     from connectors.chat.telegram.account import TelegramAccount
-    from connectors.chat.telegram.bookmarks import TelegramBookmarks
-    from connectors.chat.telegram.groups import GroupMembers, GroupMoves, MessageNumbers
+    from connectors.chat.telegram.groups import (
+        GroupMembers,
+        GroupMoves,
+        MessageNumbers,
+        TelegramBookmarks,
+    )
     from connectors.chat.telegram.platform import TelegramConfig
     from connectors.chat.telegram.types import User
     from runtime.clock import Clock

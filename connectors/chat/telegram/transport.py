@@ -22,11 +22,13 @@ from connectors.chat.metrics import PlatformMetrics
 from connectors.chat.platforms import TransportParts
 from connectors.chat.telegram import content
 from connectors.chat.telegram.account import TelegramAccount
-from connectors.chat.telegram.bookmarks import (
+from connectors.chat.telegram.groups import (
+    GroupMembers,
+    GroupMoves,
+    MessageNumbers,
     StoredTelegramBookmarks,
     TelegramBookmarks,
 )
-from connectors.chat.telegram.groups import GroupMembers, GroupMoves, MessageNumbers
 from connectors.chat.telegram.listener import TelegramListener
 from connectors.chat.telegram.platform import PLATFORM, TelegramConfig
 from connectors.chat.telegram.senders import (

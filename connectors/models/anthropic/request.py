@@ -14,9 +14,8 @@ from typing import Literal
 import msgspec
 
 from actors.messages.inbound import Image, ModelRequest, TranscriptLine
-from connectors.models.names import CallIds, ToolNames
+from connectors.models.names import CallIds, ToolNames, Turn, turns
 from connectors.models.openai.request import object_arguments
-from connectors.models.turns import Turn, turns
 
 NOTHING = "[nothing]"
 """Stands for a turn without a word."""

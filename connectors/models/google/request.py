@@ -24,9 +24,8 @@ from actors.messages.inbound import (
     TranscriptLine,
 )
 from connectors.models.call_memory import CallMemory
-from connectors.models.names import ToolNames
+from connectors.models.names import ToolNames, Turn, turns
 from connectors.models.openai.request import object_arguments
-from connectors.models.turns import Turn, turns
 
 JsonObject = dict[str, object]
 

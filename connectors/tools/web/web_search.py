@@ -1,29 +1,231 @@
-"""The tool `web_search`: finds pages on the web through the engine of the settings."""
+"""The tool `web_search`, and the search engines that it may ask, by the settings."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol, TypeVar
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
 from actors.messages.inbound import ToolContext, ToolResult, ToolSpec
+from connectors.fetch.messages import Fetch, Fetched, FetchError, FetchRequest
 from connectors.tools.arguments import ArgumentsTool, schema_of
-from connectors.tools.web.engines import (
-    BRAVE,
-    BraveSearch,
-    SearchError,
-    SearxngSearch,
-    door_of,
-)
 from connectors.tools.web.readable import one_line, read_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from connectors.config.tools import WebSearchConfig
-    from connectors.fetch.messages import Fetch
     from connectors.tools.registry import ToolParts
-    from connectors.tools.web.engines import Hit, WebSearch
+
+BRAVE = "https://api.search.brave.com"
+
+MOST_OF_BRAVE = 20
+"""Hits that one request may ask for."""
+
+
+class SearchError(Exception):
+    """The engine gave no results; the text says why, without secrets."""
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """One page that was found; every word of it is a stranger's."""
+
+    title: str
+    url: str
+    snippet: str = ""
+
+
+class WebSearch(Protocol):
+    """A search engine."""
+
+    async def search(self, query: str, count: int, owner: str = "") -> tuple[Hit, ...]:
+        """Search the web.
+
+        Args:
+            query: what to look for, not empty.
+            count: most hits wanted, at least 1.
+            owner: see `FetchRequest`.
+
+        Returns:
+            At most `count` hits, best first; each with an http or https address.
+
+        Raises:
+            SearchError: it refused, broke its protocol, or was not reached.
+        """
+        ...
+
+
+Answer = TypeVar("Answer", bound=msgspec.Struct)
+
+
+def decode(fetched: Fetched, kind: type[Answer], engine: str) -> Answer:
+    """Decode an engine's JSON.
+
+    Raises:
+        SearchError: it is none, or of another shape.
+    """
+    try:
+        return msgspec.json.decode(fetched.body, type=kind)
+    except (ValueError, RecursionError) as error:
+        raise SearchError(
+            f"{engine} broke its protocol: its answer is not JSON "
+            f"of the documented shape"
+        ) from error
+
+
+def cleaned(hits: list[Hit], count: int) -> tuple[Hit, ...]:
+    """Keep the first hits that have a title and lead to the web, each page once."""
+    good = (h for h in hits if h.url.startswith(("http://", "https://")))
+    return tuple({hit.url: hit for hit in reversed(list(good))}.values())[::-1][:count]
+
+
+def door_of(base_url: str) -> str:
+    """Give host and port of an engine's address, as `[fetch] allow` takes them."""
+    parts = urlsplit(base_url)
+    host = parts.hostname or ""
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+class SearxngResult(msgspec.Struct, frozen=True):
+    """One result, as far as it is used."""
+
+    url: str = ""
+    title: str = ""
+    content: str | None = None
+
+
+class SearxngAnswer(msgspec.Struct, frozen=True):
+    """The answer to one search."""
+
+    results: list[SearxngResult]
+
+
+class BraveResult(msgspec.Struct, frozen=True):
+    """One result, as far as it is used."""
+
+    url: str = ""
+    title: str = ""
+    description: str | None = None
+
+
+class Pages(msgspec.Struct, frozen=True):
+    """The results that are web pages."""
+
+    results: list[BraveResult] = []
+
+
+class BraveAnswer(msgspec.Struct, frozen=True):
+    """The answer to one search; without `web` nothing was found."""
+
+    type: str
+    web: Pages | None = None
+
+
+class SearxngSearch:
+    """One SearXNG server.
+
+    Args:
+        base_url: its address, up to and without `/search`.
+        fetch: a way out that is allowed to reach it.
+    """
+
+    def __init__(self, base_url: str, fetch: Fetch) -> None:
+        self._url = base_url.rstrip("/") + "/search"
+        self._fetch = fetch
+
+    async def search(self, query: str, count: int, owner: str = "") -> tuple[Hit, ...]:
+        """Search; see the port."""
+        asked = urlencode({"q": query, "format": "json"})
+        accept = (("Accept", "application/json"),)
+        request = FetchRequest(url=f"{self._url}?{asked}", headers=accept, owner=owner)
+        fetched = await fetched_of(self._fetch, request, "SearXNG")
+        if not fetched.is_success:
+            raise SearchError(searxng_refusal(fetched.status))
+        answer = decode(fetched, SearxngAnswer, "SearXNG")
+        hits = [
+            Hit(each.title, each.url, each.content or "") for each in answer.results
+        ]
+        return cleaned(hits, count)
+
+
+class BraveSearch:
+    """One account with Brave.
+
+    Args:
+        base_url: up to and without `/res/v1`.
+        key: the account's key.
+        fetch: the guarded way out.
+    """
+
+    def __init__(self, base_url: str, key: str, fetch: Fetch) -> None:
+        self._url = base_url.rstrip("/") + "/res/v1/web/search"
+        self._headers = (("Accept", "application/json"), ("X-Subscription-Token", key))
+        self._fetch = fetch
+
+    async def search(self, query: str, count: int, owner: str = "") -> tuple[Hit, ...]:
+        """Search; see the port."""
+        most = min(count, MOST_OF_BRAVE)
+        asked = urlencode({"q": query, "count": most, "text_decorations": "false"})
+        request = FetchRequest(
+            url=f"{self._url}?{asked}", headers=self._headers, owner=owner
+        )
+        fetched = await fetched_of(self._fetch, request, "Brave")
+        if not fetched.is_success:
+            raise SearchError(brave_refusal(fetched))
+        answer = decode(fetched, BraveAnswer, "Brave")
+        pages = answer.web.results if answer.web is not None else []
+        hits = [Hit(each.title, each.url, each.description or "") for each in pages]
+        return cleaned(hits, count)
+
+
+async def fetched_of(fetch: Fetch, request: FetchRequest, engine: str) -> Fetched:
+    """Fetch an engine's answer.
+
+    Raises:
+        SearchError: it was not reached.
+    """
+    try:
+        return await fetch(request)
+    except FetchError as error:
+        raise SearchError(f"{engine} was not reached: {error}") from error
+
+
+def searxng_refusal(status: int) -> str:
+    """Say what an error status means."""
+    match status:
+        case 403:
+            return (
+                "SearXNG refused (HTTP 403): whoever runs it must list json under "
+                "search.formats in its settings.yml"
+            )
+        case 429:
+            return "SearXNG has had too many requests (HTTP 429); try again later"
+        case _:
+            return f"SearXNG failed (HTTP {status})"
+
+
+def brave_refusal(fetched: Fetched) -> str:
+    """Say what an error status means."""
+    match fetched.status:
+        case 401 | 403 | 422 if is_about_key(fetched):
+            return (
+                f"Brave did not accept the key (HTTP {fetched.status}); check "
+                "web_search.api_key"
+            )
+        case 402:
+            return "the quota of the account with Brave is used up (HTTP 402)"
+        case 429:
+            return "Brave has had too many requests (HTTP 429); try again later"
+        case status:
+            return f"Brave failed (HTTP {status})"
+
+
+def is_about_key(fetched: Fetched) -> bool:
+    """Tell a wrong key, which Brave also answers with 422, from a wrong query."""
+    return fetched.status != 422 or b"SUBSCRIPTION_TOKEN_INVALID" in fetched.body
+
 
 MAX_QUERY = 400
 """Characters; Brave takes no more."""

@@ -21,7 +21,11 @@ from connectors.web.eliza.metrics import ElizaCounters, ElizaMetrics, MeasuredAp
 from connectors.web.eliza.request import WINDOW, ElizaContext, ElizaRoutes, cors
 from connectors.web.eliza.routes.agents import AgentRoutes, RunRoutes
 from connectors.web.eliza.routes.audio import AudioRoutes
-from connectors.web.eliza.routes.channels import ChannelRoutes, ServerRoutes
+from connectors.web.eliza.routes.channels import (
+    ChannelRoutes,
+    ServerRoutes,
+    UploadRoutes,
+)
 from connectors.web.eliza.routes.memories import MemoryRoutes, RoomRoutes
 from connectors.web.eliza.routes.messages import (
     DirectRoutes,
@@ -30,7 +34,6 @@ from connectors.web.eliza.routes.messages import (
 )
 from connectors.web.eliza.routes.program import LogRoutes, ProgramRoutes
 from connectors.web.eliza.routes.sessions import JobRoutes, SessionRoutes
-from connectors.web.eliza.routes.uploads import UploadRoutes
 from connectors.web.eliza.services.agents import AgentService
 from connectors.web.eliza.services.channels import Channels
 from connectors.web.eliza.services.jobs import ElizaJobs

@@ -28,7 +28,7 @@ from actors.messages.commands import (
 from actors.messages.inbound import Address, Inbound
 
 if TYPE_CHECKING:
-    from actors.config.people import Who
+    from actors.config.access import Who
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.messages.merging import HEADER, SHORT, meanwhile, merge, shortened
+from actors.messages.busy_policies import HEADER, SHORT, meanwhile, merge, shortened
 
 if TYPE_CHECKING:
     from actors.messages.busy_policies import Style

@@ -25,8 +25,7 @@ from actors.rules.prompt.estimate import UNSEEN
 from connectors.models.call_memory import MOST_BYTES, MOST_OF_ONE, CallMemory
 from connectors.models.google.request import wants_signature
 from connectors.models.http.client import fitted
-from connectors.models.names import CallIds
-from connectors.models.turns import EARLIER, GO_ON, turns
+from connectors.models.names import EARLIER, GO_ON, CallIds, turns
 from runtime.secret import OpenText, Secret
 from tests.fakes.models.dialects import DIALECTS, MANNERS, Manner
 from tests.fakes.models.sayings import KEY, PIXEL, Dialect, Saying, deaf

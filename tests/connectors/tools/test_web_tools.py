@@ -16,9 +16,8 @@ from connectors.fetch.messages import (
     FetchRefusedError,
     FetchRequest,
 )
-from connectors.tools.web.engines import Hit, SearchError, door_of
 from connectors.tools.web.http_fetch import HttpFetchTool
-from connectors.tools.web.web_search import WebSearchTool
+from connectors.tools.web.web_search import Hit, SearchError, WebSearchTool, door_of
 
 if TYPE_CHECKING:
     from actors.ports import Tool

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import trio
 
+from actors.config.access import CommandsConfig
 from actors.config.agents import AgentConfig
 from actors.config.limits import LimitsConfig
-from actors.config.people import CommandsConfig
 from actors.config.sessions import CompactionConfig
 from actors.messages.keys import parse_key
 from runtime.telemetry.logs import LineFormatter, Redactor

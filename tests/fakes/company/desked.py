@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from actors.config.people import CommandsConfig, PeopleConfig
+from actors.config.access import CommandsConfig, PeopleConfig
 from actors.people.lookup import Acquaintances
 from actors.rules.text.translations import Voices
 from tests.fakes.company.company import Cast

@@ -10,8 +10,8 @@ import trio
 import trio.testing
 
 from actors.commands.models import label
+from actors.config.access import CommandsConfig
 from actors.config.agents import AgentConfig
-from actors.config.people import CommandsConfig
 from actors.models.catalogue import Catalogue
 from actors.models.messages import ListedModel
 from actors.models.pool import ModelOffer

@@ -11,7 +11,7 @@ import trio.testing
 
 from actors import names
 from actors.commands.people import NOT_LINKED
-from actors.config.people import PeopleConfig
+from actors.config.access import PeopleConfig
 from actors.journal.records import AUDIT
 from actors.people import rows as people_rows
 from actors.people.identity import LONGEST_PERSONALITY, Person

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from actors.config.agents import AgentConfig
 from actors.config.sessions import BufferingConfig
 from actors.journal.records import AuditRecord
-from actors.messages.busy_policies import BusyPolicy
+from actors.messages.busy_policies import HEADER, BusyPolicy
 from actors.messages.inbound import ToolResult, ToolSpec
-from actors.messages.merging import HEADER
 from actors.messages.state import RetryPolicy
 from runtime.store.rows import Commit, Settle
 from tests.fakes.company.company import (

@@ -12,8 +12,8 @@ from actors.config.agents import AgentConfig
 from actors.config.limits import LimitsConfig
 from actors.config.sessions import BufferingConfig, BusyPolicyConfig, WatchdogConfig
 from actors.journal.records import AuditRecord
+from actors.messages.busy_policies import HEADER
 from actors.messages.inbound import Attachment, ToolResult, ToolSpec
-from actors.messages.merging import HEADER
 from tests.fakes.company.company import (
     Cast,
     FakeModel,

@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from actors.config.people import CommandsConfig
+from actors.config.access import CommandsConfig
 from actors.config.sessions import BufferingConfig, BusyPolicyConfig
 from actors.messages.busy_policies import BusyPolicy
 from actors.messages.deliveries import Abilities

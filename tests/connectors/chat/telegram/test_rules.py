@@ -18,11 +18,10 @@ from connectors.chat.errors import (
     ShutOutError,
 )
 from connectors.chat.markup.dialect import utf16
-from connectors.chat.telegram.bookmarks import StoredTelegramBookmarks
 from connectors.chat.telegram.content import MOST, cut, message, reaction
 from connectors.chat.telegram.errors import ConflictError, MovedError, error_of
 from connectors.chat.telegram.events import TelegramMessage
-from connectors.chat.telegram.groups import MessageNumbers
+from connectors.chat.telegram.groups import MessageNumbers, StoredTelegramBookmarks
 from connectors.chat.telegram.listener import leased
 from connectors.chat.telegram.types import (
     ChatName,
