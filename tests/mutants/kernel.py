@@ -32,8 +32,8 @@ KERNEL = (
     Mutant(
         "the pump never gives way",
         "runtime/actor/dispatcher.py",
-        "                if not self._turn.spend(spent):\n                    return\n",
-        "                self._turn.spend(spent)\n",
+        "                if not self.turn.spend(spent):\n                    return\n",
+        "                self.turn.spend(spent)\n",
         (
             "tests/house/kernel/test_semantics_system.py",
             "tests/runtime/actor/test_fairness.py",
@@ -42,8 +42,8 @@ KERNEL = (
     Mutant(
         "a turn is never begun anew",
         "runtime/actor/dispatcher.py",
-        "        self.left = MESSAGES_PER_TURN\n        self._ends = None\n\n    def s",
-        "        self._ends = None\n\n    def s",
+        "        self.left = MESSAGES_PER_TURN\n        self._ends = None\n        s",
+        "        self._ends = None\n        s",
         ("tests/runtime/actor/test_dispatcher.py",),
     ),
     Mutant(

@@ -27,8 +27,8 @@ MUTANTS = (
     Mutant(
         "no deduplication",
         "runtime/sql/write.py",
-        "    key = (row.id, row.connector, row.platform_id)\n",
-        "    key = (row.id, row.connector, row.platform_id + row.id)\n",
+        "    key = (row.id, row.connector, row.platform_id, row",
+        "    key = (row.id, row.connector, row.platform_id + row.id, row",
         STORE,
     ),
     Mutant(
