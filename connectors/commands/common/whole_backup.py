@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
@@ -197,6 +198,8 @@ def exchanged(new: Path, place: Path) -> Path | None:
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(new, place)
         give_to_owner(place, kept)
+        if kept is not None:
+            open_as_before(place, kept)
     except OSError:
         if kept is not None:
             shutil.rmtree(place, ignore_errors=True)  # half of it, from another disk
@@ -215,6 +218,22 @@ def give_to_owner(place: Path, before: Path | None) -> None:
     like = (before or place.parent).stat()
     for each in (place, *place.rglob("*")):
         os.chown(each, like.st_uid, like.st_gid, follow_symlinks=False)
+
+
+def open_as_before(place: Path, before: Path) -> None:
+    """Let those read what was put back who could read what was there.
+
+    An archive is unpacked for its owner alone; a service with a user of its own reads
+    the personas that root keeps.
+
+    Args:
+        place: what was put back.
+        before: what was there. Where it lacks a file, its own folder's mode counts.
+    """
+    for each in (place, *place.rglob("*")):
+        twin = before / each.relative_to(place)
+        mode = stat.S_IMODE((twin if twin.exists() else before).stat().st_mode)
+        each.chmod(mode if each.is_dir() or twin.is_file() else mode & 0o666)
 
 
 def free_beside(place: Path) -> Path:

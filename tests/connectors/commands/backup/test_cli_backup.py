@@ -373,6 +373,21 @@ def test_what_root_puts_back_is_the_companys(company: Path, path: Path) -> None:
         assert (each.stat().st_uid, each.stat().st_gid) == (4711, 4712)
 
 
+def test_who_could_read_what_was_there_reads_what_is_put_back(company: Path) -> None:
+    here, config = company.parent, ("--config", str(company))
+    archive, work = here / "all.tar.gz", here / "work"
+    assert run(["backup", "--all", str(archive), *config]) == 0
+    plan = work / "anna" / "plan.md"
+    for path, mode in ((work, 0o755), (work / "anna", 0o750), (plan, 0o604)):
+        path.chmod(mode)
+    assert run(["restore", str(archive), "--yes", *config]) == 0
+    modes = [path.stat().st_mode & 0o777 for path in (work, work / "anna", plan)]
+    assert modes == [0o755, 0o750, 0o604]
+    plan.unlink()
+    assert run(["restore", str(archive), "--yes", *config]) == 0
+    assert plan.stat().st_mode & 0o777 == 0o644, "as its folder's, but no program"
+
+
 def test_a_persona_inside_the_workspace_is_put_back_with_it(company: Path) -> None:
     here, config = company.parent, ("--config", str(company))
     text = company.read_text().replace(f'"{here}/anna"', f'"{here / "work" / "anna"}"')
