@@ -306,8 +306,8 @@ async def open_app(  # noqa: PLR0913  what a company is made of
             read_checklist=read_checklist,
             find_zone=find_zone,
             started_at=clock.monotonic(),
-            trace=tracer and tracer.take,
-            traceparent=tracer and tracer.traceparent,
+            trace=None if tracer is None else tracer.take,
+            traceparent=None if tracer is None else tracer.traceparent,
         )
         # Closed after the actors, who may use it to the end.
         bench = Workbench(clock, metrics, store, stock.sandbox, blobs=blobs)
