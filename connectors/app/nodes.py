@@ -199,9 +199,9 @@ class CompanyNode:
                 host, port = doors_of_company(self._config)[connector]
                 return reachable(host), port
             card = self._known[self._owner].card if self._owner in self._known else None
-            is_there = card is not None and not self._is_moving
-            if is_there and card.address and connector in card.doors:
-                return card.address, card.doors[connector]
+            address = "" if card is None or self._is_moving else card.address
+            if card is not None and address and connector in card.doors:
+                return address, card.doors[connector]
             await changed.wait()
 
     async def wait_moved(self) -> None:
