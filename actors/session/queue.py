@@ -7,7 +7,8 @@ it. The overflow policy says what happens when too many wait. A stop ends the tu
 drops what waits, but only what it is meant for. Only messages of one sender join each
 other, interrupt each other, or push each other out: nobody loses a message by what
 somebody else writes. Of those who wait, the sender is next whose last turn was longest
-ago; the messages of one sender keep their order.
+ago; who has many messages waiting comes after the others, but not for ever. The
+messages of one sender keep their order.
 
 A turn that waits itself, for another attempt, for people, or for a model that says
 nothing, is set aside: other people are answered meanwhile. What its own sender writes
@@ -16,6 +17,7 @@ waits behind it. It goes on beside the turns of the others, and has its place no
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Literal, assert_never
 
@@ -26,6 +28,14 @@ from actors.messages.busy_policies import SERIAL, BusySettings, Overflow, Style
 # Chosen: more than write in one chat while others wait; of more, the first are as if
 # they had had no turn.
 MOST_SERVED = 100
+
+# Chosen: as many as somebody writes who corrects a question and adds to it.
+MANY = 3
+"""Messages of one sender that wait; who has more lets those with fewer go first. So a
+flood takes the time that is left, and not half of a busy group's."""
+
+MOST_PASSED = 12
+"""Turns in a row in which senders with many messages let others go first."""
 
 MOST_IN_A_ROW = 3
 """Turns that one sender may interrupt in a row while others wait. After that the next
@@ -252,6 +262,7 @@ class SessionQueue:
         "_gathering",
         "_generation",
         "_in_a_row",
+        "_passed",
         "_queue_cap",
         "_served",
         "_turns",
@@ -268,6 +279,9 @@ class SessionQueue:
         # none, and most conversations need none.
         self._turns: tuple[BegunTurn, ...] = ()
         self._in_a_row = 0
+        self._passed = 0
+        """Turns since somebody with many messages waiting had one, or nobody had."""
+
         self._gathering: DebounceWindow | None = None
         self._gathered = 0
         self._waiting: tuple[Arrival, ...] = ()
@@ -539,7 +553,7 @@ class SessionQueue:
         if not free:
             return []
         # Why not always: the words that were waited for are whole now.
-        first = free[0] if was_gathering else min(free, key=self._last_turn)
+        first = free[0] if was_gathering or len(free) == 1 else self._first_of(free)
         taken: Sequence[Arrival] = (first,)
         style: Style = first.style
         if self._joins and first.may_join and not first.is_begun:
@@ -558,6 +572,18 @@ class SessionQueue:
         begun = msgspec.structs.replace(first, also=also, style=style)
         self._turns = (*self._turns, BegunTurn(begun, self._generation))
         return [BeginTurn(first.id, self._generation, also, style, short)]
+
+    def _first_of(self, free: Sequence[Arrival]) -> Arrival:
+        """Choose whose turn is next."""
+        waiting = Counter(each.whose[:1] for each in free)
+        too_many = {who: max(0, count - MANY) for who, count in waiting.items()}
+        if self._passed < MOST_PASSED:
+            first = min(free, key=lambda x: (too_many[x.whose[:1]], self._last_turn(x)))
+        else:
+            first = min(free, key=self._last_turn)
+        has_passed = any(too_many.values()) and not too_many[first.whose[:1]]
+        self._passed = self._passed + 1 if has_passed else 0
+        return first
 
     def _last_turn(self, waiting: Arrival) -> int:
         """Say how long ago the last turn of a message's sender was; 0: there was none.

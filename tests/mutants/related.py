@@ -184,7 +184,10 @@ class Chooser:
 
     def _write(self, at: str) -> None:
         told = {"failed": self._failed, "hung": self._hung, "at": at}
-        outcome_of(self._file).write_text(json.dumps(told), encoding="utf-8")
+        # Why in two steps: it is read after whatever ended this process.
+        written = self._file.with_suffix(".new")
+        written.write_text(json.dumps(told), encoding="utf-8")
+        written.replace(outcome_of(self._file))
 
 
 def page_of(folder: Path, file: str) -> Path:

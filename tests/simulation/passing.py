@@ -2,7 +2,9 @@
 
 R4   while one person's message fails, hangs or waits for leave, or one person floods
      the group, others are answered within twice the time that it takes without; beside
-     a flood, as if each answer took twice as long, and one more were under way
+     a flood, and two of its answers: one under way, one of its last few. There turns
+     come in another order, so the times are put in order and compared, without those of
+     messages that were refused because their sender had their part of a full line
 R5   while the model hangs with all that one API key asked, in the names of many people,
      others who ask the same model are answered within twice the time that it takes
 
@@ -43,7 +45,9 @@ if TYPE_CHECKING:
     from actors.messages.deliveries import Delivery
     from actors.messages.inbound import ModelRequest
 
-Trouble = Literal["", "slow", "fails", "hangs", "asks", "floods"]
+Trouble = Literal["", "calm", "fails", "hangs", "asks", "floods"]
+"""`calm` is without trouble, too, and quiet turns are not passed, as in a flood."""
+
 TROUBLES: tuple[Trouble, ...] = ("fails", "hangs", "asks", "floods")
 
 FLOOD = 40
@@ -54,10 +58,6 @@ SHORTEST, LONGEST = 1.0, 3.0
 
 # Chosen: a twentieth of a second for the time between two actors.
 ROUNDING = 0.05
-
-# Chosen: three or four turns of twice the length. Whoever waits longer without a flood
-# is in a group that asks more than one agent can answer; there its line is full.
-BUSY = 6 * LONGEST
 
 EVERY = 10
 """One seed in so many is played so, too."""
@@ -102,8 +102,6 @@ def _talk(trouble: Trouble, seed: int, request: ModelRequest) -> Says:
     after = random.Random(f"{seed} {words}").uniform(SHORTEST, LONGEST)  # noqa: S311
     if words.startswith("flood"):
         after = SHORTEST
-    if trouble == "slow":
-        after *= 2
     if line.role == "tool" or words != "first":
         return Says(f"to {words}", after=after)
     if trouble == "fails":
@@ -129,7 +127,7 @@ async def _times(seed: int, trouble: Trouble) -> dict[str, float]:
         buffering=BufferingConfig(policy="serial"),
         watchdog=WatchdogConfig(
             # What is quiet is passed; a flood is to be passed by turns, not by that.
-            quiet_after=4 * LONGEST if trouble in {"floods", "slow"} else SHORTEST
+            quiet_after=4 * LONGEST if trouble in {"floods", "calm"} else SHORTEST
         ),
         retries=RetryPolicy(),
     )
@@ -158,14 +156,16 @@ def held_up(seed: int, troubles: Sequence[Trouble] = TROUBLES) -> list[Violation
     found: list[Violation] = []
     for trouble in troubles:
         took = _play(seed, trouble)
+        usual = _play(seed, "calm" if trouble == "floods" else "")
+        pairs = [(text, took.get(text, inf), at) for text, at in usual.items()]
         if trouble == "floods":
-            slow = _play(seed, "slow").items()
-            most = {text: at + LONGEST for text, at in slow if at < BUSY}
-        else:
-            most = {text: 2 * at for text, at in _play(seed, "").items()}
-        for text, at in most.items():
-            if took.get(text, inf) > at + ROUNDING:
-                why = f"{text} took {took.get(text)} s, not {at}: a person {trouble}"
+            answered = [(now, at) for _, now, at in pairs if now < inf]
+            both = [sorted(times) for times in zip(*answered, strict=True)]
+            pairs = [("one", *each) for each in zip(*both, strict=True)]
+        more = 2 * SHORTEST if trouble == "floods" else 0.0
+        for text, now, at in pairs:
+            if now > 2 * at + more + ROUNDING:
+                why = f"{text} took {now} s, not {at}: a person {trouble}"
                 found.append(Violation("R4", why))
     return found
 

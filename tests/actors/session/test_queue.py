@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from actors.session.queue import (
+    MANY,
+    MOST_PASSED,
     Arrival,
     BeginTurn,
     CancelCurrent,
@@ -241,6 +246,9 @@ def test_nobody_has_two_turns_while_somebody_waits_for_one(
     since: dict[int, list[int]] = {}
     """By who waits: whose turns began meanwhile."""
 
+    flooding: set[int] = set()
+    """Who had more messages waiting at some time than others let go first for."""
+
     def happens(event: Event) -> None:
         for effect in queue.on(event):
             if not isinstance(effect, BeginTurn):
@@ -248,16 +256,45 @@ def test_nobody_has_two_turns_while_somebody_waits_for_one(
             turns[effect.id] = effect.generation
             who = int(effect.id.partition("/")[0])
             since.pop(who, None)
-            for others in since.values():
+            for waits, others in since.items():
                 others.append(who)
-                assert others.count(who) == 1
-        for each in queue.waiting:
-            since.setdefault(int(each.partition("/")[0]), [])
+                assert others.count(who) == 1 or waits in flooding
+        waiting = Counter(int(each.partition("/")[0]) for each in queue.waiting)
+        since.update({each: [] for each in waiting.keys() - since.keys()})
+        flooding.update(each for each, count in waiting.items() if count > MANY)
 
     for number, (sender, is_end) in enumerate(steps):
         happens(of(f"{sender}/{number}", str(sender)))
         if is_end and queue.begun:
             happens(TurnSettled(queue.begun[0], turns[queue.begun[0]]))
+
+
+def test_who_floods_lets_others_go_first_but_no_more_than_a_dozen_times() -> None:
+    queue = SessionQueue(100)
+    sent = 0
+
+    def write(sender: str) -> list[Effect]:
+        nonlocal sent
+        sent += 1
+        return queue.on(of(f"{sender}{sent}", sender))
+
+    effects = write("flood")
+    for _ in range(2 * MOST_PASSED):
+        write("flood")
+    for sender in ("ada", "bob"):
+        write(sender)
+    begun: list[str] = []
+    for _ in range(3 * MOST_PASSED):
+        for effect in effects:
+            assert isinstance(effect, BeginTurn)
+            begun.append(effect.id.rstrip("0123456789"))
+            effects = queue.on(TurnSettled(effect.id, effect.generation))
+        if begun[-1] != "flood":
+            write(begun[-1])  # who was answered asks again at once
+    turns = [number for number, who in enumerate(begun) if who == "flood"]
+    gaps = [after - before for before, after in pairwise(turns)]
+    assert gaps == [MOST_PASSED + 1] * len(gaps)
+    assert len(gaps) >= 2
 
 
 def test_who_was_cut_off_in_a_shared_turn_is_next_all_the_same() -> None:
