@@ -71,8 +71,9 @@ def counted(cast: Cast, outcome: str) -> int:
 
 
 def write(cast: Cast, *chats: str) -> None:
+    """Have somebody else write in each of these chats."""
     for chat in chats:
-        cast.platform.write("hello", chat=chat)
+        cast.platform.write("hello", chat=chat, sender=f"person-{chat}")
 
 
 async def test_more_than_may_be_open_is_refused_counted_and_not_stored(
@@ -94,7 +95,8 @@ async def test_one_person_in_many_chats_leaves_room_for_others(
 ) -> None:
     cast = small(4)
     async with open_company(autojump_clock, cast):
-        write(cast, *"abcde")
+        for chat in "abcde":
+            cast.platform.write("hello", chat=chat)
         await until(lambda: cast.platform.is_heard)
         assert errors(cast) == [OverloadedError] * 2
         cast.platform.write("hello", chat="f", sender="kim")
@@ -116,7 +118,7 @@ async def test_an_answer_makes_room_for_one_more(autojump_clock: Clock) -> None:
 
 
 async def test_a_platform_s_repetition_counts_once(autojump_clock: Clock) -> None:
-    cast = small(2)
+    cast = small(3)
     async with open_company(autojump_clock, cast):
         for _ in range(3):
             cast.platform.write("hello", chat="a", key="k1")
@@ -282,7 +284,7 @@ async def test_a_drain_does_not_wait_for_what_stands_behind_it(
 
     cast.model, cast.retries = FakeModel(talk), RetryPolicy()
     async with open_company(autojump_clock, cast) as system:
-        cast.platform.write("busy", chat="a")
+        cast.platform.write("busy", chat="a", sender="person-a")
         await until(lambda: cast.platform.deliveries)
         write(cast, "a", "a", "b")
         await until(lambda: cast.platform.is_heard)

@@ -133,7 +133,8 @@ def test_no_permit_is_lost_or_given_twice(
             assert office.cast.model.most_running <= MOST
             office.cast.model.most_running = 0
             for number in range(2 * MOST):
-                office.platform.write("hello", chat=f"new{number}")
+                new = f"new{number}"
+                office.platform.write("hello", chat=new, sender=new)
             await at_rest(office.cast)
             assert office.cast.model.most_running == MOST
 

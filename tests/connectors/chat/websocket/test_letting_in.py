@@ -152,7 +152,7 @@ async def test_one_address_leaves_connections_to_others() -> None:
 
 
 async def test_who_holds_connections_and_says_nothing_keeps_nobody_out() -> None:
-    async with open_sockets(WebSocketConfig(port=0, max_connections=2)) as bed:
+    async with open_sockets(WebSocketConfig(port=0, max_connections=3)) as bed:
         strangers = [await bed.dial() for _ in range(5)]
         clients = [await bed.join() for _ in range(2)]
         assert all(each.of("welcome") for each in clients)

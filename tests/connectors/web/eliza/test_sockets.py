@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import msgspec
 import pytest
 
@@ -264,15 +265,19 @@ async def test_one_key_leaves_connections_to_others() -> None:
 
 
 async def test_strangers_who_open_sessions_keep_nobody_out() -> None:
-    async with open_web(WebConfig(port=0, max_connections=2)) as bed:
+    elsewhere = httpx.AsyncHTTPTransport(local_address="127.0.0.2")
+    async with (
+        open_web(WebConfig(port=0, max_connections=2)) as bed,
+        httpx.AsyncClient(base_url=bed.client.base_url, transport=elsewhere) as other,
+    ):
         path = "/socket.io/?EIO=4&transport=polling"
         for _ in range(10):  # more strangers than there may be clients
             assert (await bed.client.get(path)).status_code == 200
-        for _ in range(2):
-            opened = await bed.client.get(path)
+        for client in (bed.client, other):
+            opened = await client.get(path)
             sid = json.loads(opened.text[1:])["sid"]
             auth = json.dumps({"entityId": ZOE})
-            await bed.client.post(f"{path}&sid={sid}", content=f"40{auth}")
-            assert "authenticated" in (await bed.client.get(f"{path}&sid={sid}")).text
+            await client.post(f"{path}&sid={sid}", content=f"40{auth}")
+            assert "authenticated" in (await client.get(f"{path}&sid={sid}")).text
         refused = await bed.client.get(path)
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "30")
