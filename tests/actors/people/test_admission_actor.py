@@ -70,7 +70,7 @@ async def open_door(
     clock: Clock, store: MemoryStore | None = None
 ) -> AsyncGenerator[tuple[Door, Couriers]]:
     store, metrics = store or MemoryStore(), Metrics()
-    limits = LimitsConfig(max_open=2, max_message_chars=9)
+    limits = LimitsConfig(max_open=3, max_message_chars=9)
     services = make_services(store, limits, metrics)
     services = changed(services, owners=frozenset({"fake/boss"}))
     async with virtual(clock) as system:
@@ -84,12 +84,13 @@ async def open_door(
 
 async def test_no_more_are_let_in_than_may_be_open(autojump_clock: Clock) -> None:
     async with open_door(autojump_clock) as (door, _):
-        for number in (1, 2):
-            assert await door.ingress.accept(words(number=number))
+        for number in (1, 2, 3):
+            message = words(number=number, sender_id=f"person-{number}")
+            assert await door.ingress.accept(message)
         with pytest.raises(OverloadedError, match="try again"):
-            await door.ingress.accept(words(number=3))
+            await door.ingress.accept(words(number=4))
         assert door.counted("overloaded") == 1
-        assert len(await door.store.unsettled()) == 2
+        assert len(await door.store.unsettled()) == 3
 
 
 @pytest.mark.parametrize("kind", ["answer", "settlement", "another's answer"])

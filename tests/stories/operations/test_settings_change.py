@@ -100,7 +100,7 @@ async def test_more_turns_may_run_as_soon_as_the_settings_say_so(
     cast = Cast(model=FakeModel(slowly), limits=LimitsConfig(max_in_flight=1))
     async with open_stage(autojump_clock, cast) as stage:
         for chat in "ab":
-            cast.platform.write("hello", chat=chat)
+            cast.platform.write("hello", chat=chat, sender=chat)
         await trio.sleep(1)
         assert cast.model.running == 1
         limits = stage.company.services.limits
@@ -156,6 +156,6 @@ async def test_who_was_too_much_for_one_setting_is_not_for_the_next(
         assert len(cast.platform.refused) == 1
         limits = stage.company.services.limits
         stage.look_up(limits=msgspec.structs.replace(limits, max_open=2))
-        cast.platform.write("three", chat="other")
+        cast.platform.write("three", chat="other", sender="sam")
         await at_rest(cast)
         assert cast.platform.said("other") == ["anna: to three"]
