@@ -96,7 +96,7 @@ try {
       await page.screenshot({ path: join(folder, `${name}-${kind}.png`) });
       const wide = await page.evaluate(() => document.documentElement.scrollWidth);
       if (wide > width) trouble(`${path} is ${wide} px wide on ${width} px`);
-      if (kind !== "phone") await check(page, `${name}-${kind}`);
+      await check(page, `${name}-${kind}`);
     }
   }
   console.log(`${troubles.length} troubles`);

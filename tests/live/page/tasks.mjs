@@ -1,0 +1,156 @@
+// What operators come for, by real clicks, counted; and the page in bad circumstances:
+//   node tasks.mjs <chromium> <python> <settings> <address> <failed>
+//
+// It serves the company of the settings itself, as it also kills it. Each task begins on
+// the overview, and may take three clicks; a choice from a list counts as one. Anything that is not as it should be ends it
+// with an error; prints how many clicks each task took.
+
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chromium } from "playwright-core";
+
+const [program, python, settings, address, failed] = process.argv.slice(2);
+const MOST = 3;
+const troubles = [];
+let isGone = false;
+
+let server;
+const serve = async () => {
+  server = spawn(python, ["-m", "connectors", "serve", "--config", settings], { stdio: ["ignore", "pipe", "inherit"] });
+  const [said] = await Promise.race([once(server.stdout, "data"), once(server, "exit").then(() => { throw new Error("it did not start"); })]);
+  assert.match(String(said), /http/);
+};
+const kill = async () => { const over = once(server, "exit"); server.kill("SIGKILL"); await over; };
+
+const browser = await chromium.launch({
+  executablePath: program,
+  args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
+});
+const logIn = async (options = {}) => {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  context.setDefaultTimeout(10000);
+  context.on("console", (message) => {
+    if (["error", "warning"].includes(message.type()) && !isGone) troubles.push(message.text());
+  });
+  context.on("weberror", (error) => troubles.push(String(error.error())));
+  const page = await context.newPage();
+  const made = execFileSync(python, ["-m", "connectors", "login", "--config", settings], { encoding: "utf8" });
+  await page.goto(made.trim().split("\n").at(-1));
+  await page.getByRole("button", { name: "Log in" }).click();
+  await page.waitForURL("**/chat/**");
+  return page;
+};
+
+const task = async (page, name, run) => {
+  await page.goto(`${address}/overview`);
+  let clicks = 0;
+  await run({
+    click: async (place) => { clicks += 1; await place.click(); },
+    choose: async (place, value) => { clicks += 1; await place.selectOption(value); },
+  });
+  assert.ok(clicks <= MOST, `${name}: ${clicks} clicks`);
+  console.log(`${clicks} ${name}`);
+};
+const view = (page, name) => page.locator("#views").getByRole("link", { name });
+const saved = (page) => page.getByText("in force within some seconds").waitFor();
+
+try {
+  await serve();
+  const page = await logIn();
+
+  await task(page, "why was this message not answered", async ({ click }) => {
+    await click(page.locator("#charts").getByRole("link", { name: "Failed" }));
+    await click(page.locator(`[id="job-${failed}"] a`).first());
+    await page.locator("#about strong.bad").waitFor();
+    await page.locator("#life").getByText("the model could not answer").first().waitFor();
+  });
+
+  await task(page, "stop what costs money: an answer that is being made", async ({ click }) => {
+    const other = await page.context().newPage();
+    await other.goto(`${address}/chat/with/anna`);
+    await other.getByLabel(/^Message to/).fill("tell me a story");
+    await other.keyboard.press("Enter");
+    await other.locator("article.writing").first().waitFor();
+    await click(view(page, "Messages"));
+    await click(page.locator('[id^="stop-"]').first());
+    await page.getByText("is being stopped").waitFor();
+    await other.close();
+  });
+
+  await task(page, "stop what costs money: lower a budget", async ({ click }) => {
+    await click(view(page, "Usage"));
+    await click(page.locator('[id="change-budgets[0].hard_usd"]'));
+    await page.locator("#value").fill("25.5");
+    await page.locator("#difference").getByText("budgets[0].hard_usd = 25.5").first().waitFor();
+    await click(page.locator("#save"));
+    await saved(page);
+  });
+
+  await task(page, "let a stranger in", async ({ click }) => {
+    await click(page.locator("#todo li", { hasText: "Nadia" }).getByRole("link"));
+    await click(page.locator("#requests").getByRole("button", { name: "Let in" }));
+    await page.getByText("may write").waitFor();
+  });
+
+  await task(page, "change a model", async ({ click, choose }) => {
+    await click(view(page, "Settings"));
+    await choose(page.locator("#models form", { hasText: "anna" }).locator("select"), '"second"');
+    await click(page.locator("#save"));
+    await saved(page);
+  });
+
+  await task(page, "what anna knows about Sam, of two people called Sam", async ({ click }) => {
+    await click(view(page, "People"));
+    const both = page.locator("main tr", { has: page.getByRole("link", { name: "Sam", exact: true }) });
+    assert.equal(await both.count(), 2);
+    const told = await both.allInnerTexts();
+    assert.equal(new Set(told).size, 2, "the two look the same");
+    await click(both.filter({ hasText: "cli/sam" }).getByRole("link"));
+    await page.locator("td", { hasText: /^likes green tea/ }).waitFor();
+    await page.getByText("cli/sam").first().waitFor();
+  });
+
+  const plain = await logIn({ javaScriptEnabled: false });
+  await task(plain, "without a script: lower a budget (one click more, to check)", async ({ click }) => {
+    await plain.goto(`${address}/usage`);
+    await click(plain.locator('[id="change-budgets[0].hard_usd"]'));
+    await plain.locator("#value").fill("21.5");
+    await click(plain.getByRole("button", { name: "Check" }));
+    await click(plain.locator("#save"));
+    await saved(plain);
+  });
+  await plain.context().close();
+
+  const slow = await page.context().newCDPSession(page);
+  await slow.send("Network.emulateNetworkConditions", {
+    offline: false, latency: 400, downloadThroughput: 40_000, uploadThroughput: 20_000,
+  });
+  await page.goto(`${address}/chat/with/ben`);
+  await page.getByLabel(/^Message to/).fill("what is 12 * 7");
+  await page.keyboard.press("Enter");
+  await page.locator("article.said.agent", { hasText: "84" }).waitFor();
+  assert.equal(await page.locator("article.person", { hasText: "what is 12 * 7" }).count(), 1);
+  await slow.detach();
+  console.log("a slow network: said once, answered");
+
+  isGone = true;
+  await kill();
+  await page.locator("#trouble").waitFor();
+  await page.getByLabel(/^Message to/).fill("what is 11 * 7");
+  await page.keyboard.press("Enter");
+  await page.getByText("Your words are still here").waitFor();
+  assert.equal(await page.getByLabel(/^Message to/).inputValue(), "what is 11 * 7");
+  await serve();
+  await page.locator("#trouble").waitFor({ state: "hidden", timeout: 30000 });
+  isGone = false;
+  await page.getByLabel(/^Message to/).press("Enter");
+  await page.locator("article.said.agent", { hasText: "77" }).waitFor();
+  assert.equal(await page.locator("article.person", { hasText: "what is 11 * 7" }).count(), 1);
+  console.log("killed and back: told, nothing lost, said once");
+
+  assert.deepEqual(troubles, [], "the console is not empty");
+} finally {
+  await browser.close();
+  server.kill("SIGKILL");
+}
