@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -13,10 +14,8 @@ from actors.people.identity import Person
 from connectors.admin.forgetting import FoundRows, PersonTraces
 from connectors.commands.common.database import (
     DatabaseChoice,
+    database_of_store,
     database_options,
-    every_row,
-    is_stored,
-    rewrite,
 )
 from connectors.commands.common.options import is_wanted, yes_option
 from connectors.commands.common.output import (
@@ -33,16 +32,28 @@ from connectors.commands.records import (
     keeping,
     repairs,
 )
-from connectors.config.app import StoreConfig
+from connectors.config.app import AppConfig, StoreConfig
 from runtime.clock import SystemClock
+from runtime.config.loader import Settings
 from runtime.errors import StoreUnavailableError
+from runtime.store.database import Database
 from runtime.store.rows import AnyRow, Commit, Entry
 from runtime.telemetry.logs import EventLog
 
 LOG = EventLog("serve")
 
 ORDER = "forget-person"
-"""Kind of the entries that wait for the next start, by account."""
+"""Kind of the entries that order somebody to be erased, by account."""
+
+NOW, DONE = "now", "done"
+"""Owners of orders: a company that runs is to begin anew for it; it has been done, and
+the body says what came of it. Others wait for the next start."""
+
+DONE_WITHIN = 300.0
+"""Seconds that a company which runs is waited for."""
+
+LOOK_EVERY = 0.5
+"""Seconds between two looks whether it is done."""
 
 PRIVATE = 0o600
 
@@ -97,39 +108,73 @@ def command(
     """Erase all that is kept of a person: words, facts, answers, audit texts.
 
     ACCOUNT is `connector/sender id`, as `callboard people list` shows it; all accounts
-    linked with it are meant. Asks first. No server may use the database, because it
-    would go on with what it has in memory. A second run finds nothing.
+    linked with it are meant. Asks first. A company that runs pauses for it and begins
+    anew, so that its memory forgets, too. A second run finds nothing.
     """
-    choice.refuse_server("forget-person")
-    path, accounts = choice.path, accounts_of(choice, account)
+    database, accounts = choice.database, accounts_of(choice, account)
     if target is not None:
-        count = export(target, mine(path, accounts))
+        count = export(target, mine(database, accounts))
         say(f"{target}: {count:,} rows, private to this user")
     names = ", ".join(accounts)
     if not is_wanted(f"Erase all that is kept of {names}?", yes=yes):
         return FAILED
     if at_next_start:
-        order = Entry(
-            kind=ORDER, id=account, part=0, body=msgspec.json.encode(accounts)
-        )
-        commit = Commit(at=SystemClock().wall(), entries=(order,))
-        if not is_stored(choice.database, commit):
-            return FAILED
+        database.write((order(account, accounts),))
         say(f"{names}: erased when the company starts again; restart it")
         return 0
     try:
-        with choice.database.claim():
-            found = erase(choice, accounts)
+        with database.claim():
+            found = erase(database, choice.settings, accounts)
     except StoreUnavailableError as error:
-        raise click.ClickException(
-            f"{error}; or give --at-next-start, and restart it"
-        ) from error
+        settings = choice.settings
+        if settings is not None and settings.value.nodes.name:
+            raise click.ClickException(
+                f"{error}. Of a company of several nodes stop all, then try again"
+            ) from error
+        database.write((order(account, accounts, NOW),))
+        click.echo("The company runs: it ends its turns, erases, goes on.", err=True)
+        found = wait_done(database, account, error)
     if as_json:
         say_json(found)
     else:
         for line in lines(found):
             say(line)
     return 0
+
+
+def order(account: str, accounts: tuple[str, ...], owner: str = "") -> Commit:
+    """Order somebody to be erased; see `NOW`."""
+    body = msgspec.json.encode(accounts)
+    row = Entry(kind=ORDER, id=account, owner=owner, part=0, body=body)
+    return Commit(at=SystemClock().wall(), entries=(row,))
+
+
+def wait_done(
+    database: Database, account: str, refusal: StoreUnavailableError
+) -> ErasedRows:
+    """Wait until a company that runs has carried out an order, and take it away.
+
+    Raises:
+        click.ClickException: it has not, for long.
+    """
+    began = SystemClock().monotonic()
+    while SystemClock().monotonic() < began + DONE_WITHIN:
+        with database.inspect() as rows:
+            found = {each.id: each for each in rows.entries(ORDER, DONE)}
+        if account in found:
+            database.write((ended(account),))
+            return msgspec.json.decode(found[account].body, type=ErasedRows)
+        threading.Event().wait(LOOK_EVERY)
+    raise click.ClickException(
+        f"{account} is not erased yet, but will be when the company starts again;"
+        f" restart it ({refusal})"
+    )
+
+
+def ended(account: str) -> Commit:
+    """Take an order away."""
+    row = Entry(kind=ORDER, id=account, part=0, body=None)
+    return Commit(at=SystemClock().wall(), entries=(row,))
 
 
 def accounts_of(choice: DatabaseChoice, account: str) -> tuple[str, ...]:
@@ -148,18 +193,18 @@ def accounts_of(choice: DatabaseChoice, account: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((account, person.id, *person.aliases)))
 
 
-def traces(path: Path, accounts: Iterable[str]) -> PersonTraces:
+def traces(database: Database, accounts: Iterable[str]) -> PersonTraces:
     """Learn what is a person's."""
     known = PersonTraces(accounts)
-    for row in every_row(path):
+    for row in database.every_row():
         known.learn(row)
     return known
 
 
-def mine(path: Path, accounts: Iterable[str]) -> Iterator[AnyRow]:
+def mine(database: Database, accounts: Iterable[str]) -> Iterator[AnyRow]:
     """Give the rows that are a person's, in whole or in part."""
-    known = traces(path, accounts)
-    return (row for row in every_row(path) if known.left_of(row) != row.body)
+    known = traces(database, accounts)
+    return (row for row in database.every_row() if known.left_of(row) != row.body)
 
 
 def export(target: Path, rows: Iterable[AnyRow]) -> int:
@@ -179,10 +224,11 @@ def export(target: Path, rows: Iterable[AnyRow]) -> int:
     return count
 
 
-def erase(choice: DatabaseChoice, accounts: tuple[str, ...]) -> ErasedRows:
+def erase(
+    database: Database, settings: Settings[AppConfig] | None, accounts: tuple[str, ...]
+) -> ErasedRows:
     """Erase what is a person's; the database is claimed."""
-    path = choice.path
-    known, found, left = traces(path, accounts), FoundRows(), FoundRows()
+    known, found, left = traces(database, accounts), FoundRows(), FoundRows()
 
     def decide(row: AnyRow) -> bytes | None:
         body = known.left_of(row)
@@ -190,41 +236,47 @@ def erase(choice: DatabaseChoice, accounts: tuple[str, ...]) -> ErasedRows:
             found.add(row)
         return body
 
-    rewrite(path, decide)
+    database.rewrite(decide)
     if found.counts:
-        keep = keeping(choice.settings)
-        with choice.database.inspect() as rows:
-            follows = RecordComparison(rows, audited_since(choice.settings))
-            choice.database.write(repairs(follows, keep, []))
-    for row in every_row(path):
-        if known.names(row):
+        keep = keeping(settings)
+        with database.inspect() as rows:
+            follows = RecordComparison(rows, audited_since(settings))
+            database.write(repairs(follows, keep, []))
+    for row in database.every_row():
+        if row.kind != ORDER and known.names(row):
             left.add(row)
     return ErasedRows(accounts, dict(found.counts), dict(left.counts))
 
 
-def carry_out_orders(path: Path) -> list[ErasedRows]:
-    """Erase who was to be erased at the next start; the database is not in use."""
-    if not path.is_file():
+def carry_out_orders(database: Database) -> list[ErasedRows]:
+    """Erase who was ordered to be; the database is not in use."""
+    # An older one is brought up to date first; the next start does it.
+    if not (database.exists() and database.is_current()):
         return []
-    choice = DatabaseChoice(None, path)
-    if not choice.database.is_current():
-        return []  # an older one is brought up to date first; the next start does it
-    with choice.database.inspect() as rows:
-        orders = {each.id: each.body for each in rows.entries(ORDER)}
+    with database.inspect() as rows:
+        orders = list(rows.entries(ORDER))
     done: list[ErasedRows] = []
-    for account, body in orders.items():
-        with choice.database.claim():
-            done.append(erase(choice, msgspec.json.decode(body, type=tuple[str, ...])))
-        ended = Entry(kind=ORDER, id=account, part=0, body=None)
-        choice.database.write((Commit(at=SystemClock().wall(), entries=(ended,)),))
+    for each in orders:
+        if each.owner == DONE:  # and nobody waits for it any more
+            database.write((ended(each.id),))
+            continue
+        accounts = msgspec.json.decode(each.body, type=tuple[str, ...])
+        try:
+            with database.claim():
+                found = erase(database, None, accounts)
+        except StoreUnavailableError as error:
+            LOG.warning("nobody is forgotten yet, as ordered", why=str(error))
+            break
+        done.append(found)
+        body = msgspec.json.encode(found) if each.owner == NOW else None
+        row = Entry(kind=ORDER, id=each.id, owner=DONE, part=0, body=body)
+        database.write((Commit(at=SystemClock().wall(), entries=(row,)),))
     return done
 
 
 def erase_ordered(store: StoreConfig) -> None:
-    """Erase who was to be erased at the next start, and say so in the log."""
-    if store.kind != "sqlite":
-        return  # nobody is ordered to be forgotten elsewhere
-    for done in carry_out_orders(Path(store.path)):
+    """Erase who was ordered to be, and say so in the log."""
+    for done in carry_out_orders(database_of_store(store)):
         LOG.info("a person is forgotten, as ordered", rows=sum(done.erased.values()))
 
 

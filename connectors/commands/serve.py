@@ -32,16 +32,25 @@ from connectors.commands.common.running import (
     run_interruptible,
     wait_any,
 )
-from connectors.commands.forget_person import erase_ordered
+from connectors.commands.forget_person import NOW, ORDER, erase_ordered
+from connectors.config.app import AppConfig
 from runtime import __version__
+from runtime.config.loader import Settings
 from runtime.errors import SettingsError, StoreError, StoreUnavailableError
 from runtime.signals import has_terminal
+from runtime.store.port import Entries
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from connectors.app.nodes import CompanyNode, CompanySeat
 
 LOG = EventLog("serve")
+
+FORGETTING = "to forget a person; it goes on at once"
+"""Why a company ends that begins anew in the same process."""
+
+LOOK_EVERY = 2.0
+"""Seconds between two looks whether somebody is to be forgotten."""
 
 
 @click.command()
@@ -59,16 +68,34 @@ def command(config: Path | None) -> None:
                 "there is nothing to serve: the settings have no connector but the"
                 ' terminal. Add one, for example [connectors.http] kind = "http"'
             )
+        service = ServiceNotifier(os.environ)
         erase_ordered(source.settings.value.store)
-        run_interruptible(_serve, source)
+        company = source
+        while run_interruptible(_serve, company, service):
+            # What it knew is gone with it; what it starts with anew is what is kept.
+            erase_ordered(company.settings.value.store)
+            company = msgspec.structs.replace(company, settings=present(company))
 
 
-async def _serve(source: SettingsSource) -> None:
-    hangup = Hangup()
+def present(source: SettingsSource) -> Settings[AppConfig]:
+    """Read the settings again; if they are wrong by now, those it started with stay."""
+    try:
+        settings = source.load()
+    except SettingsError as error:
+        LOG.warning("the settings cannot be read; they stay", why=str(error))
+        return source.settings
+    source.redactor.learn(each.reveal() for each in settings.secrets)
+    return settings
+
+
+async def _serve(source: SettingsSource, service: ServiceNotifier) -> bool:
+    """Run until something ends it; give whether it is to begin anew."""
+    hangup, begins_anew = Hangup(), trio.Event()
     # Why before all else: it would end the process while that starts.
     with trio.open_signal_receiver(signal.SIGHUP) as hangup.received:
-        run = partial(_run, source, hangup)
+        run = partial(_run, source, hangup, (service, begins_anew))
         await hearing_signals(run, (signal.SIGINT, signal.SIGTERM))
+    return begins_anew.is_set()
 
 
 class Hangup:
@@ -120,8 +147,22 @@ class ServiceNotifier:
             await trio.sleep(self._within / 3)
 
 
-async def _run(source: SettingsSource, hangup: Hangup, is_told: trio.Event) -> None:
-    ends = Ends(hangup, is_told, ServiceNotifier(os.environ))
+async def wait_ordered(store: Entries) -> None:
+    """Wait until somebody is to be forgotten at once."""
+    while True:
+        await trio.sleep(LOOK_EVERY)
+        with suppress(StoreError):  # it is looked after elsewhere
+            if await store.entries(ORDER, NOW, limit=1):
+                return
+
+
+async def _run(
+    source: SettingsSource,
+    hangup: Hangup,
+    outside: tuple[ServiceNotifier, trio.Event],
+    is_told: trio.Event,
+) -> None:
+    ends = Ends(hangup, is_told, *outside)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ends.service.beat)
         if source.settings.value.nodes.name:
@@ -139,6 +180,8 @@ class Ends:
     hangup: Hangup
     is_told: trio.Event
     service: ServiceNotifier
+    begins_anew: trio.Event
+    """Set if the company is to begin anew in this process."""
 
 
 async def _run_node(source: SettingsSource, ends: Ends) -> None:
@@ -230,6 +273,9 @@ async def _run_company(
                 noting(reasons, LOST, seat.node.wait_lost),
                 noting(reasons, WANTED, seat.node.wait_wanted),
             )
+        else:  # who forgets must be alone with the database
+            ordered = noting(reasons, FORGETTING, partial(wait_ordered, app.store))
+            moved = (ordered,)
         await wait_any(
             noting(reasons, "the company ended", app.system.wait_ended),
             noting(reasons, "a signal", ends.is_told.wait),
@@ -252,7 +298,9 @@ async def _end_company(app: App, reloading: Reloading, ends: Ends, reason: str) 
         if (root := app.system.find(names.ROOT)) is not None:
             root.kill()
         return
-    if reason != WANTED:
+    if reason == FORGETTING:
+        ends.begins_anew.set()
+    elif reason != WANTED:
         ends.is_told.set()
         ends.service.tell("STOPPING=1")
         if app.seat is not None:

@@ -28,6 +28,7 @@ from runtime.store.copying import Row, Table, pages
 if TYPE_CHECKING:
     from runtime.postgresql.server import Db
     from runtime.sql.read import Db as SqlDb
+    from runtime.sql.read import Row as SqlRow
 
 PATIENCE = 10.0
 """Seconds that a change by hand may take."""
@@ -157,6 +158,19 @@ class PostgresqlDatabase(SqlRepair):
     def notice(self, db: SqlDb) -> None:
         """Have a running server notice that something was changed."""
         db.execute(NOTICED)
+
+    def stream(self, db: SqlDb, sql: str) -> Iterator[SqlRow]:
+        """Give the rows of a statement without holding all of them."""
+        assert isinstance(db, Session)  # noqa: S101  it is one of `changing`'s
+        with db.db.cursor("stream", binary=True) as cursor:
+            cursor.itersize = PAGE
+            yield from cursor.execute(sql.encode())
+
+    def overwrite(self) -> None:
+        """Write the tables anew, without what was removed; nobody may be serving."""
+        with self._connected() as db:
+            for table in TABLES:
+                db.execute(f"VACUUM (FULL) {table}".encode())
 
     def is_served(self) -> bool:
         """Whether a process works with it."""

@@ -10,6 +10,7 @@ __all__ = [
     "database",
     "facts",
     "read",
+    "rewriting",
     "store",
     "write",
 ]

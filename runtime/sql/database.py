@@ -9,12 +9,14 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 import trio
 
 from runtime.errors import MisuseError
 from runtime.sql import read as reads
+from runtime.sql import rewriting
 from runtime.sql import write as rows
 from runtime.sql.facts import SqlFacts
 from runtime.sql.read import DELIVERY, EVENT, MESSAGE, NEVER, RECORD
@@ -37,6 +39,7 @@ from runtime.store.database import (
 from runtime.store.port import refuse_limit
 from runtime.store.rows import (
     BY_HAND,
+    AnyRow,
     Commit,
     StoredDelivery,
     StoredEvent,
@@ -48,6 +51,7 @@ from runtime.store.text import refuse_half_character
 if TYPE_CHECKING:
     from runtime.sql.facts import Lookup
     from runtime.sql.read import Db, Row
+    from runtime.store.database import Decide
     from runtime.store.rows import (
         Counts,
         DeliveryState,
@@ -122,6 +126,18 @@ class SqlRepair(abc.ABC):
         """Have a running server notice that something was changed."""
 
     @abc.abstractmethod
+    def stream(self, db: Db, sql: str) -> Iterator[Row]:
+        """Give the rows of a statement without holding all of them."""
+
+    @abc.abstractmethod
+    def overwrite(self) -> None:
+        """Have what was removed overwritten, as far as the engine can."""
+
+    @abc.abstractmethod
+    def inspect(self) -> AbstractContextManager[SqlInspection]:
+        """Open it for reading; see the port."""
+
+    @abc.abstractmethod
     def is_served(self) -> bool:
         """Whether a process works with it."""
 
@@ -183,6 +199,26 @@ class SqlRepair(abc.ABC):
             self.notice(db)
         return count
 
+    def every_row(self) -> Iterator[AnyRow]:
+        """Give every row; see the port."""
+        with self.inspect() as found:
+            for table in rewriting.READ:
+                read = partial(self.stream, found.db)
+                for _, row in rewriting.rows_of(read, table):
+                    yield row
+
+    def rewrite(self, decide: Decide) -> int:
+        """Change or remove rows; see the port."""
+        with self.changing() as db:
+            read = partial(self.stream, db)
+            tables = rewriting.READ
+            count = sum(rewriting.change(db, read, each, decide) for each in tables)
+            if count:
+                self.notice(db)
+        if count:
+            self.overwrite()
+        return count
+
 
 class SqlInspection:
     """Reads the rows of a database; made by `Database.inspect`; see the port.
@@ -196,16 +232,16 @@ class SqlInspection:
 
     def __init__(self, place: Telling, db: Db) -> None:
         self._place = place
-        self._db = db
+        self.db = db
 
     def _rows(self, sql: str, given: tuple[object, ...] = ()) -> list[Row]:
         with self._place.told():
-            return list(self._db.execute(sql, given))
+            return list(self.db.execute(sql, given))
 
     def counts(self) -> Counts:
         """Count messages and deliveries by state; see the port."""
         with self._place.told():
-            return reads.counts(self._db)
+            return reads.counts(self.db)
 
     def oldest_open(self) -> OldestOpen:
         """Give since when the oldest rows wait; see the port."""
@@ -221,7 +257,7 @@ class SqlInspection:
     def message(self, name: str) -> StoredMessage:
         """Give the one message whose id is or begins with `name`; see the port."""
         with self._place.told():
-            return find_message(self._db, name)
+            return find_message(self.db, name)
 
     def messages(
         self,
@@ -239,7 +275,7 @@ class SqlInspection:
     def delivery(self, name: str) -> StoredDelivery:
         """Give the one delivery whose id is or begins with `name`; see the port."""
         with self._place.told():
-            return find_delivery(self._db, name)
+            return find_delivery(self.db, name)
 
     def deliveries(
         self,
@@ -266,7 +302,7 @@ class SqlInspection:
         """Give all deliveries that belong to one message; see the port."""
         refuse_half_character(correlation_id)
         with self._place.told():
-            return reads.correlated(self._db, correlation_id)
+            return reads.correlated(self.db, correlation_id)
 
     def events(
         self, stream: str, after: int = 0, limit: int = 1000
@@ -303,7 +339,7 @@ class SqlInspection:
         """Give the newest snapshot of a stream; see the port."""
         refuse_half_character(stream)
         with self._place.told():
-            return reads.snapshot(self._db, stream)
+            return reads.snapshot(self.db, stream)
 
     def record(self, kind: str, name: str) -> StoredRecord | None:
         """Give the one record of this kind and id; see the port."""
@@ -330,7 +366,7 @@ class SqlInspection:
         after = ""
         while True:
             with self._place.told():
-                found = reads.listed(self._db, kind, owner, after, PAGE)
+                found = reads.listed(self.db, kind, owner, after, PAGE)
             yield from found
             if len(found) < PAGE:
                 return

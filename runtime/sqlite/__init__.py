@@ -9,6 +9,5 @@ command line's `connectors/commands/common/database.py` import it.
 __all__ = [
     "database",
     "file",
-    "rewriting",
     "store",
 ]

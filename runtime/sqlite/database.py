@@ -7,7 +7,7 @@ its own.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,7 @@ from runtime.sqlite.migrations import MIGRATIONS, migrate
 from runtime.sqlite.vectors import LOOKUP, extension, teach
 
 if TYPE_CHECKING:
-    from runtime.sql.read import Db
+    from runtime.sql.read import Db, Row
 
 # Chosen: longer than any group commit takes, also on a slow disk.
 PATIENCE = SqliteOptions(busy_timeout=10.0)
@@ -158,6 +158,17 @@ class SqliteDatabase(SqlRepair):
     def notice(self, db: Db) -> None:
         """Do nothing: SQLite tells by itself."""
 
+    def stream(self, db: Db, sql: str) -> Iterator[Row]:
+        """Give the rows of a statement without holding all of them."""
+        return iter(db.execute(sql))
+
+    def overwrite(self) -> None:
+        """Empty the log of writes; the file itself was overwritten (`changing`)."""
+        file = SqliteFile(self.path, PATIENCE)
+        db = file.open_existing(apsw.SQLITE_OPEN_READWRITE)
+        with contextlib.closing(db), file.told():
+            db.pragma("wal_checkpoint", "TRUNCATE")
+
     def is_served(self) -> bool:
         """Whether a process works with it."""
         return is_claimed(self.path)
@@ -169,6 +180,7 @@ class SqliteDatabase(SqlRepair):
         db = file.open_existing(apsw.SQLITE_OPEN_READWRITE)
         with contextlib.closing(db), file.told():
             db.pragma("synchronous", "full")
+            db.pragma("secure_delete", "on")
             db.execute("BEGIN IMMEDIATE")
             yield db
             db.execute("COMMIT")

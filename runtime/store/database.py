@@ -21,6 +21,7 @@ from runtime.store.copying import RowFiller, RowReader
 from runtime.store.facts import Facts
 from runtime.store.port import Entries
 from runtime.store.rows import (
+    AnyRow,
     Commit,
     Counts,
     DeliveryState,
@@ -44,6 +45,10 @@ FIRST: Mark = (float("inf"), 2**63 - 1)
 
 DROPPED = "by hand"
 """Reason of a message, and receipt of a delivery, that an operator dropped."""
+
+
+Decide = Callable[[AnyRow], bytes | None]
+"""Gives the new body of a row, the same bytes to leave it alone, None to remove it."""
 
 
 class JournalEntry(msgspec.Struct, frozen=True):
@@ -389,6 +394,32 @@ class Database(Repair, Protocol):
         Args:
             target: the copy; it appears only when it is complete and found whole.
             replace: whether `target` may exist.
+        """
+        ...
+
+    def every_row(self) -> Iterator[AnyRow]:
+        """Give every row, as of one moment.
+
+        Raises:
+            StoreError: the database cannot be used.
+        """
+        ...
+
+    def rewrite(self, decide: Decide) -> int:
+        """Ask about each row, and change what is wanted, all of it or nothing.
+
+        What a row held is overwritten as far as the engine can: SQLite does so in the
+        file and in the log beside it, PostgreSQL in the tables. Nobody else may work
+        with the database meanwhile (`claim`).
+
+        Args:
+            decide: see `Decide`; the body of a fact cannot be changed, only removed.
+
+        Returns:
+            How many rows were changed or removed.
+
+        Raises:
+            StoreError: the database fails; nothing has been changed.
         """
         ...
 

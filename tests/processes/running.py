@@ -241,12 +241,13 @@ def served(
         ) as process,
     ):
         try:
-            yield Server(_read_address(process, folder), process, folder)
+            yield Server(read_address(process, folder), process, folder)
         finally:
             process.kill()
 
 
-def _read_address(process: subprocess.Popen[str], folder: Path) -> str:
+def read_address(process: subprocess.Popen[str], folder: Path) -> str:
+    """Wait until a server has said where it listens."""
     assert process.stdout is not None
     ready, _, _ = select.select([process.stdout], [], [], PATIENCE)
     line = process.stdout.readline() if ready else ""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial, wraps
 from pathlib import Path
@@ -41,10 +41,9 @@ from runtime.errors import (
     SettingsError,
     StoreUnavailableError,
 )
-from runtime.sqlite import rewriting
 from runtime.sqlite.database import SqliteDatabase
 from runtime.store.database import Database
-from runtime.store.rows import AnyRow, Commit
+from runtime.store.rows import Commit
 
 VARIABLE = "env:"
 SERVERS = ("postgresql://", "postgres://")
@@ -151,16 +150,6 @@ def database_options(command: Callable[..., object]) -> Callable[..., object]:
         return command(choice=DatabaseChoice(config, db), **given)
 
     return config_option(_db_option(with_choice))
-
-
-def every_row(path: Path) -> Iterator[AnyRow]:
-    """Give every row of a database as of one moment."""
-    return rewriting.every_row(path)
-
-
-def rewrite(path: Path, decide: rewriting.Decide) -> int:
-    """Change or remove rows of a claimed database; see `runtime.sqlite.rewriting`."""
-    return rewriting.rewrite(path, decide)
 
 
 def database_at(path: Path) -> Database:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import httpx
+import pytest
 
-from tests.processes.running import OFFLINE, PATIENCE, run, served
+from runtime.postgresql.database import PostgresqlDatabase
+from runtime.postgresql.server import PostgresqlServer
+from tests.processes.running import OFFLINE, PATIENCE, read_address, run, served
+from tests.support.store.postgresql import emptied, shared_process
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,9 +36,6 @@ async def test_a_person_is_forgotten_and_nobody_else(tmp_path: Path) -> None:
     with served(tmp_path) as server:
         for user, word in (("sam-the-customer", CANARY), ("eve", OTHER)):
             say(server.url, user, word)
-        refused = run(*whom, folder=tmp_path)
-        assert refused.code == 1
-        assert "--at-next-start" in refused.err
         await server.end()
     assert held(tmp_path, CANARY)
     assert_erased(tmp_path, *whom)
@@ -53,6 +54,52 @@ async def test_a_person_is_forgotten_and_nobody_else(tmp_path: Path) -> None:
     again = run(*whom, folder=tmp_path)
     assert "Nothing is kept of http/sam-the-customer." in again.out
     assert run("records", "check", folder=tmp_path).code == 0
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
+async def test_a_company_that_runs_forgets_and_goes_on(
+    tmp_path: Path, engine: str
+) -> None:
+    on = on_postgresql() if engine == "postgresql" else OnServer()
+    whom = ("forget-person", "http/sam-the-customer", "--yes", "--json")
+    with served(tmp_path, **on) as server:
+        for user, word in (("sam-the-customer", CANARY), ("eve", OTHER)):
+            say(server.url, user, word)
+        done = run(*whom, folder=tmp_path, **on)
+        assert done.code == 0, done.said
+        assert json.loads(done.out)["erased"]
+        say(read_address(server.process, tmp_path), "eve", OTHER)
+        assert CANARY not in server.log
+        await server.end()
+    assert kept(tmp_path, CANARY, on) == 0
+    assert kept(tmp_path, OTHER, on)
+    again_found = run(*whom, folder=tmp_path, **on)
+    assert json.loads(again_found.out)["erased"] == {}
+
+
+class OnServer(TypedDict, total=False):
+    """The environment of a company whose database is on a server."""
+
+    CALLBOARD_STORE__KIND: str
+    CALLBOARD_STORE__DSN: str
+    CB_DSN: str
+
+
+def on_postgresql() -> OnServer:
+    emptied()
+    return {
+        "CALLBOARD_STORE__KIND": "postgresql",
+        "CALLBOARD_STORE__DSN": '{ env = "CB_DSN" }',
+        "CB_DSN": shared_process().dsn("callboard"),
+    }
+
+
+def kept(folder: Path, word: str, on: OnServer) -> int:
+    """Count in how many places a word is: files, or rows on a server."""
+    if "CB_DSN" not in on:
+        return len(held(folder, word))
+    rows = PostgresqlDatabase(PostgresqlServer(on["CB_DSN"])).every_row()
+    return sum(word.encode() in each.body for each in rows)
 
 
 def assert_erased(folder: Path, *whom: str) -> None:

@@ -11,6 +11,7 @@ from connectors.commands.store import command
 from runtime.postgresql.database import PostgresqlDatabase
 from runtime.postgresql.server import PostgresqlServer
 from runtime.postgresql.store import PostgresqlStore
+from runtime.sql.rewriting import READ
 from runtime.sqlite.database import SqliteDatabase
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore
@@ -126,6 +127,28 @@ async def test_rows_go_to_a_server_and_back_as_they_were(
 def emptied_no_more() -> PostgresqlServer:
     """Give the database of this process's tests, as it is."""
     return PostgresqlServer(shared_process().dsn("callboard"))
+
+
+async def test_rows_are_found_changed_and_removed_alike_on_both(
+    address: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "callboard.db"
+    store = await SqliteStore.open(SqliteFile(path))
+    await fill(store)
+    await store.aclose()
+    copy(str(path), address)
+    server = emptied_no_more()
+    both = (SqliteDatabase(path), PostgresqlDatabase(server))
+    found = [sorted(map(repr, each.every_row())) for each in both]
+    assert found[0] == found[1]
+    assert len({each.table for each in both[1].every_row()}) == len(READ)
+    for decide, left in ((lambda _: b"{}", 1), (lambda _: None, 0)):
+        assert len({each.rewrite(decide) for each in both}) == 1
+        rows = [list(each.every_row()) for each in both]
+        assert sorted(map(repr, rows[0])) == sorted(map(repr, rows[1]))
+        changed = [each for each in rows[0] if each.table != "fact"]
+        assert bool(changed) == bool(left)
+        assert {each.body for each in changed} <= {b"{}"}
 
 
 async def test_nothing_is_written_over(address: str, tmp_path: Path) -> None:
