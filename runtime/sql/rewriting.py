@@ -47,15 +47,11 @@ def rows_of(stream: Stream, table: TableName) -> Iterator[tuple[int, AnyRow]]:
     """Give the rows of a table with their numbers, 0 where none is needed."""
     for number, kind, name, owner, key, body, *more in stream(READ[table][0]):
         if table == "fact":
-            told = dict(zip(TOLD, (body, *more), strict=True))
-            yield number, AnyRow(table, kind, name, owner, key, encoded(told))
+            told: dict[str, str] = dict(zip(TOLD, (body, *more), strict=True))
+            packed = msgspec.json.encode(told)
+            yield number, AnyRow(table, kind, name, owner, key, packed)
         else:
             yield number, AnyRow(table, kind, name, owner, key, bytes(body))
-
-
-def encoded(told: dict[str, str]) -> bytes:
-    """Write a fact as JSON."""
-    return msgspec.json.encode(told)
 
 
 def change(db: Db, stream: Stream, table: TableName, decide: Decide) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, TypedDict
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 import httpx
 import pytest
@@ -14,7 +15,10 @@ from tests.processes.running import OFFLINE, PATIENCE, read_address, run, served
 from tests.support.store.postgresql import emptied, shared_process
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+T = TypeVar("T")
 
 CANARY, OTHER = "canary4711", "sparrow0815"
 
@@ -60,45 +64,42 @@ async def test_a_person_is_forgotten_and_nobody_else(tmp_path: Path) -> None:
 async def test_a_company_that_runs_forgets_and_goes_on(
     tmp_path: Path, engine: str
 ) -> None:
-    on = on_postgresql() if engine == "postgresql" else OnServer()
+    serve, command = served, run
+    if is_on_server := engine == "postgresql":
+        emptied()
+        serve, command = on_server(served), on_server(run)
     whom = ("forget-person", "http/sam-the-customer", "--yes", "--json")
-    with served(tmp_path, **on) as server:
+    with serve(tmp_path) as server:
         for user, word in (("sam-the-customer", CANARY), ("eve", OTHER)):
             say(server.url, user, word)
-        done = run(*whom, folder=tmp_path, **on)
+        done = command(*whom, folder=tmp_path)
         assert done.code == 0, done.said
         assert json.loads(done.out)["erased"]
         say(read_address(server.process, tmp_path), "eve", OTHER)
         assert CANARY not in server.log
         await server.end()
-    assert kept(tmp_path, CANARY, on) == 0
-    assert kept(tmp_path, OTHER, on)
-    again_found = run(*whom, folder=tmp_path, **on)
+    assert kept(tmp_path, CANARY, is_on_server=is_on_server) == 0
+    assert kept(tmp_path, OTHER, is_on_server=is_on_server)
+    again_found = command(*whom, folder=tmp_path)
     assert json.loads(again_found.out)["erased"] == {}
 
 
-class OnServer(TypedDict, total=False):
-    """The environment of a company whose database is on a server."""
-
-    CALLBOARD_STORE__KIND: str
-    CALLBOARD_STORE__DSN: str
-    CB_DSN: str
-
-
-def on_postgresql() -> OnServer:
-    emptied()
-    return {
-        "CALLBOARD_STORE__KIND": "postgresql",
-        "CALLBOARD_STORE__DSN": '{ env = "CB_DSN" }',
-        "CB_DSN": shared_process().dsn("callboard"),
-    }
+def on_server(call: Callable[..., T]) -> Callable[..., T]:
+    """Have a process of ours work with a database on a server."""
+    return partial(
+        call,
+        CALLBOARD_STORE__KIND="postgresql",
+        CALLBOARD_STORE__DSN='{ env = "CB_DSN" }',
+        CB_DSN=shared_process().dsn("callboard"),
+    )
 
 
-def kept(folder: Path, word: str, on: OnServer) -> int:
+def kept(folder: Path, word: str, *, is_on_server: bool) -> int:
     """Count in how many places a word is: files, or rows on a server."""
-    if "CB_DSN" not in on:
+    if not is_on_server:
         return len(held(folder, word))
-    rows = PostgresqlDatabase(PostgresqlServer(on["CB_DSN"])).every_row()
+    server = PostgresqlServer(shared_process().dsn("callboard"))
+    rows = PostgresqlDatabase(server).every_row()
     return sum(word.encode() in each.body for each in rows)
 
 
