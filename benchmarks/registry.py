@@ -40,6 +40,7 @@ from benchmarks.server import (
 )
 from benchmarks.store import (
     bench_commit,
+    bench_engines,
     bench_memory_write,
     bench_recall,
     bench_replay,
@@ -59,6 +60,7 @@ BENCHMARKS = {
         bench_memory_write,
         bench_recall,
         bench_line,
+        bench_engines,
         bench_fan_out,
         bench_rooms,
         bench_delegation,

@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 import tempfile
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import trio
 
@@ -41,12 +42,22 @@ from runtime.telemetry.logs import writing
 from runtime.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from actors.ports import Model
     from actors.transport import Transport
     from benchmarks.stage.people import Way
     from runtime.store.port import Store
+
+    class Opens(Protocol):
+        """Opens a store."""
+
+        async def __call__(
+            self, *, on_commit: Callable[[float, int, int], None]
+        ) -> Store:
+            """Open it; see `runtime.sql.store.SqlStore`."""
+            ...
+
 
 AGENT = "anna"
 CHATS = (1, 16, 64)
@@ -63,18 +74,18 @@ def measure(plan: Plan) -> list[Figure]:
             Path(os.devnull).open("w", encoding="utf-8") as nowhere,
             writing(stream=nowhere, has_words=False),
         ):
-            path = Path(folder) / "line.db"
-            figures += trio.run(converse, path, chats, share)
+            file = SqliteFile(Path(folder) / "line.db")
+            figures += trio.run(converse, partial(SqliteStore.open, file), chats, share)
     return figures
 
 
-async def converse(path: Path, chats: int, share: int) -> list[Figure]:
+async def converse(open_store: Opens, chats: int, share: int) -> list[Figure]:
     """Run a company until everybody has had all answers."""
     people = People(chats, share, AGENT, SystemClock())
     metrics = Metrics()
     line = LineMetrics(metrics)
     async with AsyncExitStack() as stack:
-        store = await SqliteStore.open(SqliteFile(path), on_commit=line.commit)
+        store = await open_store(on_commit=line.commit)
         stack.push_async_callback(store.aclose)
         config = SystemConfig(watchdog=WatchdogConfig())
         system = await stack.enter_async_context(open_system(config))

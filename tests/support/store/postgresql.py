@@ -81,6 +81,12 @@ class ServerProcess:
         )
         self.start()
 
+    @property
+    def process_id(self) -> int:
+        """Number of its first process."""
+        assert self._process is not None
+        return self._process.pid
+
     def _give_away(self) -> tuple[str, ...]:
         nobody = pwd.getpwnam("nobody")
         os.chown(self.folder, nobody.pw_uid, nobody.pw_gid)
