@@ -10,7 +10,6 @@ __all__ = [
     "database",
     "facts",
     "read",
-    "rewriting",
     "store",
     "write",
 ]
