@@ -287,6 +287,11 @@ class PageVisit:
         look = PageLook.read(look_value(self.front.config, header))
         return look.in_zone(self.request.query_params.get("zone", ""))
 
+    @property
+    def words(self) -> Words:
+        """Texts, times and numbers in the language of its pages."""
+        return self.front.pages.words[self.language]
+
     @cached_property
     def language(self) -> str:
         """The language of its pages."""

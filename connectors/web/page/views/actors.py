@@ -10,6 +10,8 @@ from actors.operations.warden import KillActor, Killed
 from connectors.admin.queue import read_jobs
 from connectors.admin.tree import read_tree, urgency
 from connectors.web.page.views.base import (
+    NOBODY_THERE,
+    NOT_KNOWN,
     Refusal,
     View,
     actor_label,
@@ -143,10 +145,10 @@ async def kill(asked: ViewRequest) -> str:
     order = KillActor(asked.form.get("name", ""), asked.person)
     try:
         if warden is None:
-            raise Refusal("nobody is there who could do it; try again in a moment")
+            raise Refusal(asked.say(NOBODY_THERE))
         killed: Killed = await warden.ask(order)
     except UNANSWERED as error:
-        raise Refusal(f"not known whether it was done: {error}") from error
+        raise Refusal(asked.say(NOT_KNOWN, why=error)) from error
     if not killed.is_done:
         raise Refusal(killed.text)
     return killed.text

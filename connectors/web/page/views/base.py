@@ -42,7 +42,8 @@ An action is a form that is posted to `/<view>/<action>`, with `{{ csrf }}` in i
       <input type="hidden" name="id" value="{{ row.id }}"><button>Retry</button></form>
 
 A function that cannot do its work raises `Refusal`: its text is shown above the view.
-Templates translate by `_("{count} more", count=…)`, and have the filters of
+Templates translate by `_("{count} more", count=…)`, actions by `asked.say(…)`;
+templates have the filters of
 `connectors/web/page/words.py`: `when` (Unix seconds), `lasting` (seconds as
 "2 h 5 min"), `brief`, `number`, `money`, `state` and `tone` (of a state), `iso`.
 
@@ -74,6 +75,7 @@ from connectors.admin.display import make_safe
 from connectors.admin.settings import Origins, Way
 from connectors.admin.trends import Trends
 from connectors.admin.usage import UsageBook, budget_statuses
+from connectors.web.page.words import Words
 from runtime.errors import KernelError, StoreError
 from runtime.telemetry.logs import EventLog
 
@@ -204,6 +206,16 @@ class ViewRequest:
     connector: str = ""
     """Of the page that it comes from: with the person, the account that asks."""
 
+    words: Words = field(default_factory=Words)
+    """The person's language."""
+
+    def say(self, text: str, **values: object) -> str:
+        """Translate what an action says, and fill its places in."""
+        return self.words.say(text, **values)
+
+
+NOBODY_THERE = "nobody is there who could do it; try again in a moment"
+NOT_KNOWN = "not known whether it was done: {why}"
 
 ViewValues = Mapping[str, object]
 """The values of a template, by name."""

@@ -535,18 +535,23 @@ async def deny(asked: ViewRequest) -> str:
     return await decide(asked, is_approved=False)
 
 
+DECIDED = "somebody has decided about it already, or nobody waits any more"
+
+
 async def decide(asked: ViewRequest, *, is_approved: bool) -> str:
     """Decide about a tool call, as `/approve` and `/deny` in its chat do."""
     services, wanted = asked.inside.services, asked.form.get("id", "")
     approval = next((x for x in services.board.open if x.id == wanted), None)
     by = f"{asked.connector}/{asked.person}"
     if approval is None:
-        raise Refusal("somebody has decided about it already, or nobody waits any more")
+        raise Refusal(asked.say(DECIDED))
     if not services.terms.admits(approval, by):
-        raise Refusal("you may not decide about it; the settings name who may")
+        raise Refusal(
+            asked.say("you may not decide about it; the settings name who may")
+        )
     waiting = services.board.take(approval)
     if waiting is None:
-        raise Refusal("somebody has decided about it already, or nobody waits any more")
+        raise Refusal(asked.say(DECIDED))
     try:
         waiting.tell(ApprovalDecided(approval, is_approved, by))
     except KernelError as error:
@@ -558,9 +563,10 @@ async def decide(asked: ViewRequest, *, is_approved: bool) -> str:
         await services.store.commit(as_commit(deed, services))
     except StoreError as error:
         LOG.warning("changed by hand, not on record", target=target, why=str(error))
+    who, tool = approval.agent, approval.tool
     if is_approved:
-        return f"{approval.agent} may use {approval.tool}, this once"
-    return f"{approval.agent} may not use {approval.tool}"
+        return asked.say("{who} may use {tool}, this once", who=who, tool=tool)
+    return asked.say("{who} may not use {tool}", who=who, tool=tool)
 
 
 VIEW = View(

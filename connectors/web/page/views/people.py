@@ -18,7 +18,14 @@ from actors.people.pairing_rows import GUEST, PAIRING, rows_of
 from actors.people.rows import ALIAS, PERSON, decoded, part_of
 from actors.rules.text.codes import shown
 from connectors.admin.audit import matching
-from connectors.web.page.views.base import Refusal, View, asking, read_view
+from connectors.web.page.views.base import (
+    NOBODY_THERE,
+    NOT_KNOWN,
+    Refusal,
+    View,
+    asking,
+    read_view,
+)
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError
 from runtime.store.facts import MAX_SCOPES, FactListing, ForgetFacts
@@ -194,7 +201,9 @@ async def forget(asked: ViewRequest) -> str:
     form, services = asked.form, asked.inside.services
     agent, scope = form.get("agent", ""), form.get("scope", "")
     if not agent or not scope.startswith("person:"):
-        raise Refusal("the form does not say what to forget; load the page again")
+        raise Refusal(
+            asked.say("the form does not say what to forget; load the page again")
+        )
     fact = form.get("id", "")
     change = ForgetFacts(agent=agent, scopes=(scope,), ids=(fact,) if fact else ())
     part = part_of(scope.removeprefix("person:"))
@@ -209,7 +218,7 @@ async def forget(asked: ViewRequest) -> str:
     except KernelError as error:
         raise Refusal(services.redact(str(error))) from error
     LOG.info("changed by hand", what="forget", target=agent, by=asked.person)
-    return "forgotten"
+    return asked.say("forgotten")
 
 
 # --- strangers ----------------------------------------
@@ -231,7 +240,9 @@ async def decide(asked: ViewRequest, *, is_approved: bool) -> str:
         asked, DecideRequest(asked.form.get("code", ""), asked.person, is_approved)
     )
     who = f"{done.name or done.account} ({done.account})"
-    return f"{who} may write" if is_approved else f"{who} is not let in"
+    if is_approved:
+        return asked.say("{who} may write", who=who)
+    return asked.say("{who} is not let in", who=who)
 
 
 async def revoke(asked: ViewRequest) -> str:
@@ -239,7 +250,7 @@ async def revoke(asked: ViewRequest) -> str:
     done = await ask_pairing(
         asked, RevokeGuest(asked.form.get("account", ""), asked.person)
     )
-    return f"{done.name or done.account} may write no more"
+    return asked.say("{who} may write no more", who=done.name or done.account)
 
 
 OUTCOMES = {
@@ -257,13 +268,13 @@ async def ask_pairing(asked: ViewRequest, message: object) -> RequestDecided:
     """
     pairing = asked.inside.system.find(names.PAIRING)
     if pairing is None:
-        raise Refusal("nobody is there who could do it; try again in a moment")
+        raise Refusal(asked.say(NOBODY_THERE))
     try:
         done: RequestDecided = await pairing.ask(message)
     except UNANSWERED as error:
-        raise Refusal(f"not known whether it was done: {error}") from error
+        raise Refusal(asked.say(NOT_KNOWN, why=error)) from error
     if done.outcome != "done":
-        raise Refusal(OUTCOMES[done.outcome])
+        raise Refusal(asked.say(OUTCOMES[done.outcome]))
     return done
 
 

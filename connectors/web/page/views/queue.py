@@ -392,17 +392,17 @@ async def stop(asked: ViewRequest) -> str:
     except KernelError as error:
         raise Refusal(services.redact(str(error))) from error
     if inbound is None:
-        raise Refusal("another release wrote this message; drop it instead")
+        raise Refusal(asked.say("another release wrote this message; drop it instead"))
     reached = stopped_at(asked, inbound)
     if not reached:
-        raise Refusal("no agent works on it now")
+        raise Refusal(asked.say("no agent works on it now"))
     deed = Deed("stop", "stopped", target, asked.person)
     LOG.info("changed by hand", what="stop", target=target, by=asked.person)
     try:
         await services.store.commit(as_commit(deed, services))
     except StoreError as error:
         LOG.warning("changed by hand, not on record", target=target, why=str(error))
-    return f"message {target} is being stopped"
+    return asked.say("message {id} is being stopped", id=target)
 
 
 def stopped_at(asked: ViewRequest, inbound: Inbound) -> int:

@@ -106,7 +106,9 @@ class ViewRoutes:
     def _asked(self, visit: PageVisit) -> ViewRequest:
         query = dict(visit.request.query_params)
         form = visit.form
-        return ViewRequest(visit.person, self._inside, query, form, self._connector)
+        return ViewRequest(
+            visit.person, self._inside, query, form, self._connector, visit.words
+        )
 
 
 async def within(do: Callable[[ViewRequest], Awaitable[T]], asked: ViewRequest) -> T:

@@ -139,7 +139,7 @@ async def save(asked: ViewRequest) -> str:
     inside, form = asked.inside, asked.form
     services, name = inside.services, form.get("name", "")
     if inside.editor is None:
-        raise Refusal("settings cannot be changed here")
+        raise Refusal(asked.say("settings cannot be changed here"))
     editor = inside.editor()
     value, mark = form.get("value", ""), form.get("mark", "")
     if len(value) > LONGEST:
@@ -154,7 +154,7 @@ async def save(asked: ViewRequest) -> str:
         await services.store.commit(as_commit(deed, services))
     except StoreError as error:
         LOG.warning("changed by hand, not on record", target=name, why=str(error))
-    return f"{name} is written, and in force within some seconds"
+    return asked.say("{name} is written, and in force within some seconds", name=name)
 
 
 VIEW = View("settings", "Settings", load, every=5.0, actions={"save": save})

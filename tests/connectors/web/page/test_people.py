@@ -75,6 +75,9 @@ async def test_a_stranger_is_let_in_by_a_click_and_who_did_it_is_on_record(
         form = form_of(shown, "/people/approve")
         await bed.client.post("/people/approve", data=form | {"code": "none"})
         assert "nobody waits under this code" in told(await bed.show("/people"))
+        german, wrong = {"accept-language": "de"}, form | {"code": "none"}
+        await bed.client.post("/people/approve", data=wrong, headers=german)
+        assert "wartet niemand mehr" in told(await bed.show("/people"))
         await bed.client.post("/people/approve", data=form)
         shown = await bed.show("/people")
         assert told(shown) == "Nadia (cli/nadia) may write"

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.web.page import request, words
-from connectors.web.page.views import all_views, overview, queue, usage
+from connectors.web.page.views import (
+    all_views,
+    base,
+    overview,
+    people,
+    queue,
+    usage,
+)
 from connectors.web.page.words import PageLook, Words, read_words, wanted
 from tests.fakes.web.page import ANNA, form_of, open_page
 
@@ -36,6 +43,24 @@ def strings(module: object, *keys: str) -> set[str]:
     }
 
 
+def answers() -> set[str]:
+    """Give what actions answer, and why they refuse."""
+    folder = Path(str(base.__file__)).parent
+    trees = [ast.parse(x.read_text(encoding="utf-8")) for x in folder.glob("*.py")]
+    found = {
+        call.args[0].value
+        for tree in trees
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call)
+        and ast.unparse(call.func) == "asked.say"
+        and isinstance(call.args[0], ast.Constant)
+        and isinstance(call.args[0].value, str)
+    }
+    assert len(found) > 10
+    shared = {base.NOBODY_THERE, base.NOT_KNOWN, overview.DECIDED}
+    return found | shared | {*people.OUTCOMES.values()}
+
+
 def said() -> set[str]:
     """Give all that templates and views say, in English."""
     found = {
@@ -47,6 +72,7 @@ def said() -> set[str]:
     found |= {f"by {each}" for each in BUILT}
     found |= {each.title for each in all_views()}
     found |= {text for text, _ in words.STATES.values()}
+    found |= answers()
     found |= {*queue.REASONS.values(), queue.OVER, "never"}
     found |= {unit for _, unit in words.UNITS} | {*usage.LIMITS.values()}
     for module in (overview, queue):
