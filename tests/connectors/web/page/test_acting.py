@@ -183,8 +183,7 @@ async def test_a_tool_call_is_decided_on_the_overview(
 ) -> None:
     async with open_panels(tmp_path, ASKS) as bed:
         await bed.say("sum 12*7")
-        shown = await bed.wait_shown("/overview", "/overview/approve")
-        assert "12*7" in shown
+        assert "/overview/approve" in await bed.wait_shown("/overview", "12*7")
         [waits] = bed.app.company.services.board.open
         after = await bed.press("/overview", f"/overview/{action}", id=waits.id)
         assert told(after).startswith(f"ben {said} calculate")
