@@ -39,6 +39,10 @@ READ: dict[TableName, tuple[str, str]] = {
 }
 """By table: number, kind, id, owner, key, body; and the columns that name a row."""
 
+EMPTY_SCOPES = """DELETE FROM fact_scope WHERE NOT EXISTS
+    (SELECT 1 FROM fact WHERE fact.scope = fact_scope.number)"""
+"""A scope is named by whose it is, so its name goes with its last fact."""
+
 TOLD = ("text", "category", "key", "provenance")
 """What the body of a fact is made of."""
 
@@ -80,4 +84,6 @@ def change(db: Db, stream: Stream, table: TableName, decide: Decide) -> int:
             db.execute(
                 f"UPDATE {table} SET body = ?{more} WHERE {where}", (body, *place)
             )
+    if table == "fact":
+        db.execute(EMPTY_SCOPES)
     return len(wanted)

@@ -15,6 +15,7 @@ from runtime.sql.rewriting import READ
 from runtime.sqlite.database import SqliteDatabase
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore
+from runtime.store.copying import TABLES
 from runtime.store.database import Decide
 from runtime.store.facts import FactSearch, PutVector
 from runtime.store.rows import Commit, Entry
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from runtime.store.port import Store
 
 DSN = "CALLBOARD_TEST_DSN"
+SCOPES = next(each for each in TABLES if each.name == "fact_scope")
 
 
 @pytest.fixture
@@ -150,6 +152,9 @@ async def test_rows_are_found_changed_and_removed_alike_on_both(
         left = [each.body for each in rows[0] if each.table != "fact"]
         assert left == [body] * len(left)
         assert bool(rows[0]) == (body is not None)
+    for each in both:  # a scope has the account of whose it is as its name
+        with each.read_whole() as whole:
+            assert list(whole.rows(SCOPES)) == []
 
 
 def always(body: bytes | None) -> Decide:
