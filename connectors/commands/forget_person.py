@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Iterable, Iterator
@@ -35,7 +36,7 @@ from connectors.commands.records import (
 from connectors.config.app import AppConfig, StoreConfig
 from runtime.clock import SystemClock
 from runtime.config.loader import Settings
-from runtime.errors import StoreUnavailableError
+from runtime.errors import StoreError, StoreUnavailableError
 from runtime.store.database import Database
 from runtime.store.rows import AnyRow, Commit, Entry
 from runtime.telemetry.logs import EventLog
@@ -122,24 +123,64 @@ def command(
         database.write((order(account, accounts),))
         say(f"{names}: erased when the company starts again; restart it")
         return 0
-    try:
-        with database.claim():
-            found = erase(database, choice.settings, accounts)
-    except StoreUnavailableError as error:
-        settings = choice.settings
-        if settings is not None and settings.value.nodes.name:
-            raise click.ClickException(
-                f"{error}. Of a company of several nodes stop all, then try again"
-            ) from error
-        database.write((order(account, accounts, NOW),))
-        click.echo("The company runs: it ends its turns, erases, goes on.", err=True)
-        found = wait_done(database, account, error)
+    found = erase_now(choice, account, accounts)
     if as_json:
         say_json(found)
     else:
         for line in lines(found):
             say(line)
     return 0
+
+
+def erase_now(
+    choice: DatabaseChoice, account: str, accounts: tuple[str, ...]
+) -> ErasedRows:
+    """Erase what is a person's, or have a company that runs do it.
+
+    Raises:
+        click.ClickException: see `erase_beside`.
+    """
+    with contextlib.ExitStack() as stack:
+        # Why by itself: what fails while it erases says nothing of a company.
+        try:
+            stack.enter_context(choice.database.claim())
+        except StoreUnavailableError as error:
+            return erase_beside(choice, account, accounts, error)
+        return erase(choice.database, choice.settings, accounts)
+
+
+def erase_beside(
+    choice: DatabaseChoice,
+    account: str,
+    accounts: tuple[str, ...],
+    refusal: StoreUnavailableError,
+) -> ErasedRows:
+    """Have a company that runs erase what is a person's.
+
+    Raises:
+        click.ClickException: it has several nodes, or has not erased it for long.
+    """
+    database = choice.database
+    if are_nodes_connected(choice):
+        raise click.ClickException(
+            f"{refusal}. This company has several nodes: stop all, then try again"
+        ) from refusal
+    if next(mine(database, accounts), None) is None:
+        return ErasedRows(accounts, {}, named(database, accounts))
+    database.write((order(account, accounts, NOW),))
+    click.echo("The company runs: it ends its turns, erases, goes on.", err=True)
+    return wait_done(database, account, accounts, refusal)
+
+
+def are_nodes_connected(choice: DatabaseChoice) -> bool:
+    """Whether the company that runs has nodes, whatever the settings here say."""
+    if choice.store.kind != "postgresql":
+        return False
+    # Why here: it loads psycopg, and most companies have a file.
+    from connectors.commands.nodes import outside  # noqa: PLC0415
+
+    nodes, _ = outside(choice).read()
+    return any(each.is_connected for each in nodes)
 
 
 def order(account: str, accounts: tuple[str, ...], owner: str = "") -> Commit:
@@ -150,7 +191,10 @@ def order(account: str, accounts: tuple[str, ...], owner: str = "") -> Commit:
 
 
 def wait_done(
-    database: Database, account: str, refusal: StoreUnavailableError
+    database: Database,
+    account: str,
+    accounts: tuple[str, ...],
+    refusal: StoreUnavailableError,
 ) -> ErasedRows:
     """Wait until a company that runs has carried out an order, and take it away.
 
@@ -160,8 +204,10 @@ def wait_done(
     began = SystemClock().monotonic()
     while SystemClock().monotonic() < began + DONE_WITHIN:
         with database.inspect() as rows:
-            found = {each.id: each for each in rows.entries(ORDER, DONE)}
-        if account in found:
+            found = {each.id: each for each in rows.entries(ORDER)}
+        if account not in found:  # another command had ordered it, too, and was told
+            return ErasedRows(accounts, {}, named(database, accounts))
+        if found[account].owner == DONE:
             database.write((ended(account),))
             return msgspec.json.decode(found[account].body, type=ErasedRows)
         threading.Event().wait(LOOK_EVERY)
@@ -228,7 +274,7 @@ def erase(
     database: Database, settings: Settings[AppConfig] | None, accounts: tuple[str, ...]
 ) -> ErasedRows:
     """Erase what is a person's; the database is claimed."""
-    known, found, left = traces(database, accounts), FoundRows(), FoundRows()
+    known, found = traces(database, accounts), FoundRows()
 
     def decide(row: AnyRow) -> bytes | None:
         body = known.left_of(row)
@@ -242,17 +288,27 @@ def erase(
         with database.inspect() as rows:
             follows = RecordComparison(rows, audited_since(settings))
             database.write(repairs(follows, keep, []))
+    return ErasedRows(accounts, dict(found.counts), named(database, accounts))
+
+
+def named(database: Database, accounts: Iterable[str]) -> dict[str, int]:
+    """Count rows that name an account, by what they are."""
+    known, left = PersonTraces(accounts), FoundRows()
     for row in database.every_row():
         if row.kind != ORDER and known.names(row):
             left.add(row)
-    return ErasedRows(accounts, dict(found.counts), dict(left.counts))
+    return dict(left.counts)
 
 
-def carry_out_orders(database: Database) -> list[ErasedRows]:
-    """Erase who was ordered to be; the database is not in use."""
+def carry_out_orders(database: Database) -> tuple[list[ErasedRows], bool]:
+    """Erase who was ordered to be; the database is not in use.
+
+    Returns:
+        What came of it, and whether all has been done.
+    """
     # An older one is brought up to date first; the next start does it.
     if not (database.exists() and database.is_current()):
-        return []
+        return [], True
     with database.inspect() as rows:
         orders = list(rows.entries(ORDER))
     done: list[ErasedRows] = []
@@ -264,20 +320,25 @@ def carry_out_orders(database: Database) -> list[ErasedRows]:
         try:
             with database.claim():
                 found = erase(database, None, accounts)
-        except StoreUnavailableError as error:
-            LOG.warning("nobody is forgotten yet, as ordered", why=str(error))
-            break
+        except StoreError as error:
+            LOG.warning(
+                "a person is not forgotten yet, as ordered; the next start tries again",
+                why=str(error),
+            )
+            return done, False
         done.append(found)
         body = msgspec.json.encode(found) if each.owner == NOW else None
         row = Entry(kind=ORDER, id=each.id, owner=DONE, part=0, body=body)
         database.write((Commit(at=SystemClock().wall(), entries=(row,)),))
-    return done
+    return done, True
 
 
-def erase_ordered(store: StoreConfig) -> None:
-    """Erase who was ordered to be, and say so in the log."""
-    for done in carry_out_orders(database_of_store(store)):
-        LOG.info("a person is forgotten, as ordered", rows=sum(done.erased.values()))
+def erase_ordered(store: StoreConfig) -> bool:
+    """Erase who was ordered to be, and say so in the log; False: not all are."""
+    erased, is_done = carry_out_orders(database_of_store(store))
+    for each in erased:
+        LOG.info("a person is forgotten, as ordered", rows=sum(each.erased.values()))
+    return is_done
 
 
 def lines(found: ErasedRows) -> Iterator[str]:

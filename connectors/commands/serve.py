@@ -7,7 +7,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,11 +69,9 @@ def command(config: Path | None) -> None:
                 ' terminal. Add one, for example [connectors.http] kind = "http"'
             )
         service = ServiceNotifier(os.environ)
-        erase_ordered(source.settings.value.store)
         company = source
         while run_interruptible(_serve, company, service):
             # What it knew is gone with it; what it starts with anew is what is kept.
-            erase_ordered(company.settings.value.store)
             company = msgspec.structs.replace(company, settings=present(company))
 
 
@@ -162,15 +160,19 @@ async def _run(
     outside: tuple[ServiceNotifier, trio.Event],
     is_told: trio.Event,
 ) -> None:
-    ends = Ends(hangup, is_told, *outside)
+    (service, begins_anew), store = outside, source.settings.value.store
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(ends.service.beat)
+        nursery.start_soon(service.beat)
+        is_done = await trio.to_thread.run_sync(erase_ordered, store)
+        ends = Ends(hangup, is_told, service, may_begin_anew=is_done)
         if source.settings.value.nodes.name:
             await _run_node(source, ends)
         else:
             await _run_company(source, ends)
         nursery.cancel_scope.cancel()
     LOG.info("stopped")
+    if ends.forgets.is_set() and not is_told.is_set():
+        begins_anew.set()
 
 
 @dataclass(frozen=True)
@@ -180,8 +182,11 @@ class Ends:
     hangup: Hangup
     is_told: trio.Event
     service: ServiceNotifier
-    begins_anew: trio.Event
-    """Set if the company is to begin anew in this process."""
+    may_begin_anew: bool
+    """False: somebody could not be forgotten, and might not be at the next try."""
+
+    forgets: trio.Event = field(default_factory=trio.Event)
+    """Set if the company ends to forget somebody."""
 
 
 async def _run_node(source: SettingsSource, ends: Ends) -> None:
@@ -273,7 +278,7 @@ async def _run_company(
                 noting(reasons, LOST, seat.node.wait_lost),
                 noting(reasons, WANTED, seat.node.wait_wanted),
             )
-        else:  # who forgets must be alone with the database
+        elif ends.may_begin_anew:  # who forgets must be alone with the database
             ordered = noting(reasons, FORGETTING, partial(wait_ordered, app.store))
             moved = (ordered,)
         await wait_any(
@@ -299,7 +304,7 @@ async def _end_company(app: App, reloading: Reloading, ends: Ends, reason: str) 
             root.kill()
         return
     if reason == FORGETTING:
-        ends.begins_anew.set()
+        ends.forgets.set()
     elif reason != WANTED:
         ends.is_told.set()
         ends.service.tell("STOPPING=1")

@@ -6,6 +6,7 @@ import socket
 from functools import partial
 from typing import TYPE_CHECKING
 
+import click
 import msgspec
 import pytest
 import trio
@@ -19,6 +20,8 @@ from connectors.app.nodes import (
     probe_answer,
     reachable,
 )
+from connectors.commands.common.database import DatabaseChoice
+from connectors.commands.forget_person import ORDER, erase_now
 from connectors.config.app import AppConfig, HttpConfig, NodesConfig, StoreConfig
 from connectors.settings.load import check_nodes, load_app
 from runtime.errors import SettingsError
@@ -150,6 +153,27 @@ async def test_a_node_with_other_settings_is_refused_and_they_are_named(
             ):
                 async with open_node(second) as b:
                     await b.wait_seat()
+
+
+async def test_nobody_is_forgotten_beside_nodes_whatever_the_settings_here_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    emptied()
+    monkeypatch.setattr("runtime.postgresql.threads.LET_GO_WITHIN", 0.0)
+    monkeypatch.setenv("CB_DSN", shared_process().dsn("callboard"))
+    config = settings(tmp_path, "a")
+    path = tmp_path / "a.toml"
+    unnamed = path.read_text().replace('name = "a"', "").replace("address", "# address")
+    path.write_text(unnamed)
+    whom = ("http/sam",)
+    with trio.fail_after(PATIENCE):
+        async with open_node(config) as node:
+            await node.wait_seat()
+            choice = DatabaseChoice(path, None)
+            with pytest.raises(click.ClickException, match="several nodes: stop all"):
+                await trio.to_thread.run_sync(erase_now, choice, whom[0], whom)
+            with choice.database.inspect() as rows:
+                assert list(rows.entries(ORDER)) == []
 
 
 def test_what_a_node_is_by_itself_need_not_agree() -> None:

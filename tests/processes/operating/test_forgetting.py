@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import httpx
 import pytest
+import trio
+import trio.testing
 
+from connectors.commands.common.database import DatabaseChoice
+from connectors.commands.forget_person import (
+    NOW,
+    carry_out_orders,
+    erase_now,
+    order,
+)
+from runtime.errors import StoreUnavailableError
 from runtime.postgresql.database import PostgresqlDatabase
 from runtime.postgresql.server import PostgresqlServer
+from runtime.sqlite.database import SqliteDatabase
+from runtime.sqlite.file import SqliteFile
+from runtime.sqlite.store import SqliteStore
 from tests.processes.running import OFFLINE, PATIENCE, read_address, run, served
 from tests.support.store.postgresql import emptied, shared_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from runtime.store.database import Decide
+    from tests.processes.running import Server
 
 T = TypeVar("T")
 
@@ -76,6 +93,9 @@ async def test_a_company_that_runs_forgets_and_goes_on(
         assert done.code == 0, done.said
         assert json.loads(done.out)["erased"]
         say(read_address(server.process, tmp_path), "eve", OTHER)
+        unknown = command("forget-person", "http/nobody", "--yes", folder=tmp_path)
+        assert "Nothing is kept of http/nobody." in unknown.out
+        assert "The company runs" not in unknown.err
         assert CANARY not in server.log
         await server.end()
     assert kept(tmp_path, CANARY, is_on_server=is_on_server) == 0
@@ -122,3 +142,62 @@ def test_who_only_chats_has_orders_carried_out_too(tmp_path: Path) -> None:
     assert run(*chat, folder=tmp_path, typed="hello\n").code == 0
     found = [each for each in tmp_path.rglob("*") if each.is_file()]
     assert not [each for each in found if CANARY.encode() in each.read_bytes()]
+
+
+def ordering(folder: Path) -> None:
+    """Order somebody to be forgotten at once, as the command does."""
+    account = "http/sam-the-customer"
+    commit = order(account, (account,), NOW)
+    SqliteDatabase(folder / "callboard.db").write((commit,))
+
+
+async def wait_logged(server: Server, words: str) -> None:
+    with trio.fail_after(PATIENCE):
+        while words not in server.log:
+            await trio.testing.wait_all_tasks_blocked(0.01)
+
+
+async def test_told_to_end_while_it_ends_to_forget_it_does_not_begin_anew(
+    tmp_path: Path,
+) -> None:
+    patient = "[limits]\ndrain_timeout = 2.0"
+    with served(tmp_path, more=patient) as server, trio.fail_after(PATIENCE):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask_in_vain, server)
+            await wait_logged(server, "message received")
+            ordering(tmp_path)
+            await wait_logged(server, '"stopping"')
+            assert await server.end() == 0
+    assert server.log.count('"stopped"') == 1
+
+
+async def ask_in_vain(server: Server) -> None:
+    async with httpx.AsyncClient(base_url=server.url, timeout=PATIENCE) as client:
+        body = {"model": "anna", "messages": [{"role": "user", "content": "never"}]}
+        with contextlib.suppress(httpx.TransportError):
+            await client.post("/v1/chat/completions", json=body)
+
+
+class FailingDatabase(SqliteDatabase):
+    """One whose disk fails while it erases."""
+
+    def rewrite(self, decide: Decide) -> int:
+        del decide
+        raise StoreUnavailableError("the disk is full")
+
+
+async def test_a_disk_that_fails_while_it_erases_is_no_company_that_runs(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "callboard.db"
+    await (await SqliteStore.open(SqliteFile(path))).aclose()
+    choice = DatabaseChoice(None, path)
+    choice.database = failing = FailingDatabase(path)
+    whom = ("http/sam-the-customer",)
+    with pytest.raises(StoreUnavailableError, match="disk is full"):
+        erase_now(choice, whom[0], whom)
+    ordering(tmp_path)
+    assert carry_out_orders(failing) == ([], False)
+    found, is_done = carry_out_orders(SqliteDatabase(path))
+    assert is_done
+    assert [each.accounts for each in found] == [whom]
