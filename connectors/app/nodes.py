@@ -18,7 +18,7 @@ import hmac
 import os
 import socket
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -115,6 +115,23 @@ def doors_of_company(config: AppConfig) -> dict[str, tuple[str, int]]:
     return found
 
 
+def close_moved(
+    sockets: dict[str, socket.socket],
+    before: Mapping[str, tuple[str, int]],
+    after: Mapping[str, tuple[str, int]],
+) -> None:
+    """Close and take out what listens for connectors that listen elsewhere by now.
+
+    Args:
+        sockets: by connector, what listens for it.
+        before: where that is; see `doors_of_company`.
+        after: where connectors are to listen.
+    """
+    for name in [*sockets]:
+        if before[name] != after.get(name):
+            sockets.pop(name).close()
+
+
 class CompanyNode:
     """This process among the others.
 
@@ -165,6 +182,10 @@ class CompanyNode:
         """Whether this node runs the company, or may."""
         return self._fence is not None
 
+    def may_write(self, fence: Fence) -> bool:
+        """Whether it has the company still, as it had when it was given this."""
+        return self._fence == fence
+
     def trouble(self) -> str:
         """Say why this node may not be able to go on; empty: it may."""
         if self._membership.may_begin(self._now()):
@@ -195,8 +216,9 @@ class CompanyNode:
         """
         while True:
             changed = self._changed
-            if self._fence is not None:
-                host, port = doors_of_company(self._config)[connector]
+            doors = doors_of_company(self._config)
+            if self._fence is not None and connector in doors:
+                host, port = doors[connector]
                 return reachable(host), port
             card = self._known[self._owner].card if self._owner in self._known else None
             address = "" if card is None or self._is_moving else card.address
@@ -204,10 +226,14 @@ class CompanyNode:
                 return address, card.doors[connector]
             await changed.wait()
 
-    async def wait_moved(self) -> None:
-        """Wait until the company runs, or is to run, on another node than now."""
-        owner = self._owner
-        while owner == self._owner:
+    @property
+    def owner(self) -> str:
+        """The node that runs the company, as far as is known; empty: none does."""
+        return self._owner
+
+    async def wait_moved(self, since: str) -> None:
+        """Wait until another node than `since` runs the company, or none."""
+        while since == self._owner:
             await self._changed.wait()
 
     def standing(self) -> str:
@@ -284,6 +310,9 @@ class CompanyNode:
         if COMPANY in plan.start and member is not None:
             lease = (COMPANY, plan.start[COMPANY])
             self._fence = Fence(self._name, member.fence, 0, (lease,))
+            # Why at once: what comes in meanwhile would be passed on to ourselves.
+            self._owner = self._name
+            self._tell()
         self._heirs = plan.drain
         has_moved = await in_thread(desk.carry_out, plan, look)
         await self._note_owner(look)
@@ -364,19 +393,21 @@ class CompanyNode:
 
     async def use(self, config: AppConfig) -> None:
         """Go by settings that were read anew; say so to the others."""
-        card, before = self._card()
+        before = self._card()
         self._config = config
         card, after = self._card()
-        if before != after:
-            await in_thread(self._desk.publish, card, after)
+        if before != (card, after):
+            async with self._one_by_one:
+                await in_thread(self._desk.publish, card, after)
 
     async def prepare_to_leave(self) -> None:
         """Choose who goes on, say so, and take nothing more."""
         self._membership.leave()
         with contextlib.suppress(StoreError):
-            await self.look()
-            if self._seen is not None:
-                await in_thread(self._desk.announce, self._heirs, self._seen)
+            async with self._one_by_one:
+                await self._look()
+                if self._seen is not None:
+                    await in_thread(self._desk.announce, self._heirs, self._seen)
 
     async def wait_seen(self) -> None:
         """Give the others time to see that the company moves, if it does.
@@ -541,9 +572,11 @@ class Doorkeeper:
 
     async def _connect(self, connector: str, client: trio.SocketStream) -> None:
         server: trio.SocketStream | None = None
+        owner = ""
         with trio.move_on_after(self._node.ttl + HELD_FOR):
             while server is None:
                 host, port = await self._node.place_of(connector)
+                owner = self._node.owner
                 try:
                     server = await trio.open_tcp_stream(host, port)
                 except OSError:  # it has gone, or does not listen yet
@@ -560,7 +593,7 @@ class Doorkeeper:
             # What the server has ended is over, whatever the client still sends.
             nursery.start_soon(end_after, partial(pump, server, client))
             # A node that was stopped never ends a connection.
-            await end_after(self._node.wait_moved)
+            await end_after(partial(self._node.wait_moved, owner))
 
     async def _answer_probes(self, config: AppConfig) -> None:
         """Serve `/healthz`, `/readyz` and `/metrics` where operators look."""

@@ -192,7 +192,13 @@ class Ends:
 async def _run_node(source: SettingsSource, ends: Ends) -> None:
     """Stand by, run the company when it is this node's turn, and stand by again."""
     # Why here: the only process of a company needs none of it.
-    from connectors.app.nodes import Doorkeeper, open_node  # noqa: PLC0415
+    from connectors.app.nodes import (  # noqa: PLC0415
+        CompanySeat,
+        Doorkeeper,
+        close_moved,
+        doors_of_company,
+        open_node,
+    )
 
     config = source.settings.value
     async with open_node(config) as node, trio.open_nursery() as nursery:
@@ -205,8 +211,13 @@ async def _run_node(source: SettingsSource, ends: Ends) -> None:
             sockets = await keeper.stand(source.settings.value, turn)
             try:
                 if node.is_seated and not ends.is_told.is_set():
+                    # First: while the settings are read, the company may move again.
+                    seat = CompanySeat(await node.wait_seat(), sockets, node)
+                    doors = doors_of_company(source.settings.value)
                     source = await _read_again(source, node)
-                    await _take_turn(source, ends, sockets, node)
+                    now = doors_of_company(source.settings.value)
+                    close_moved(sockets, doors, now)
+                    await _take_turn(source, ends, seat)
             finally:
                 for each in sockets.values():
                     each.close()
@@ -221,30 +232,25 @@ async def _read_again(source: SettingsSource, node: CompanyNode) -> SettingsSour
         LOG.warning("settings not read again; those of the start stay", why=str(error))
         return source
     source.redactor.learn(each.reveal() for each in settings.secrets)
-    await node.use(settings.value)
+    with suppress(StoreError):  # the next sign of life finds that out, too
+        await node.use(settings.value)
     return msgspec.structs.replace(source, settings=settings)
 
 
-async def _take_turn(
-    source: SettingsSource,
-    ends: Ends,
-    sockets: dict[str, socket.socket],
-    node: CompanyNode,
-) -> None:
+async def _take_turn(source: SettingsSource, ends: Ends, seat: CompanySeat) -> None:
     """Run the company until it goes to another node, or has ended."""
-    from connectors.app.nodes import CompanySeat  # noqa: PLC0415  see `_run_node`
-
-    seat = CompanySeat(await node.wait_seat(), sockets, node)
+    node = seat.node
     try:
         await _run_company(source, ends, seat)
     except StoreUnavailableError:
         with suppress(StoreError):
             await node.look()
-        if node.is_seated:
+        if node.may_write(seat.fence):
             raise
-        LOG.warning("the company ended here: another node has it")
+        LOG.warning("the company ended here: another node took it over")
     else:
-        await node.hand_over()
+        if node.may_write(seat.fence):
+            await node.hand_over()
 
 
 async def _run_company(

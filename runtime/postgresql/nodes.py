@@ -235,6 +235,8 @@ class NodeDesk:
 
     def leave(self) -> None:
         """Say that this node has ended, so that nobody waits for a sign of life."""
+        if not self._has_joined:
+            return
         with self._server.told():
             own = {"node": self._node, "incarnation": self._incarnation}
             rows_of_named(self._connected(), statements.LEAVE, own)
@@ -265,8 +267,12 @@ class NodeDesk:
     def _connected(self) -> Db:
         if self._db is None or self._db.closed:
             name = statements.application_name(self._node, self._incarnation)
-            self._db = self._server.connect(name, self._within)
-            claim(self._db, self._server.name, is_node=True)
+            db = self._server.connect(name, self._within)
+            with contextlib.ExitStack() as undo:
+                undo.callback(db.close)
+                claim(db, self._server.name, is_node=True)
+                undo.pop_all()
+            self._db = db
         return self._db
 
     def _raise_fence(self, db: Db) -> None:

@@ -14,6 +14,7 @@ import trio.testing
 
 from connectors.app.nodes import (
     Doorkeeper,
+    close_moved,
     comparable,
     differing,
     open_node,
@@ -174,6 +175,33 @@ async def test_nobody_is_forgotten_beside_nodes_whatever_the_settings_here_say(
                 await trio.to_thread.run_sync(erase_now, choice, whom[0], whom)
             with choice.database.inspect() as rows:
                 assert list(rows.entries(ORDER)) == []
+
+
+async def test_a_connection_to_a_connector_that_is_gone_by_now_waits(
+    tmp_path: Path,
+) -> None:
+    emptied()
+    config = settings(tmp_path, "a")
+    with trio.fail_after(PATIENCE):
+        async with open_node(config) as node:
+            await node.wait_seat()
+            await node.use(msgspec.structs.replace(config, connectors={}))
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(node.place_of, "http")
+                await trio.testing.wait_all_tasks_blocked()
+                nursery.cancel_scope.cancel()
+
+
+def test_what_listens_at_an_address_of_before_is_closed() -> None:
+    names = ("same", "moved", "gone")
+    sockets = {name: socket.socket() for name in names}
+    doors = dict(zip(names, sockets.values(), strict=True))
+    before = {name: ("127.0.0.1", 8080 + at) for at, name in enumerate(names)}
+    after = {"same": before["same"], "moved": ("127.0.0.1", 9090)}
+    close_moved(sockets, before, after)
+    assert [*sockets] == ["same"]
+    assert [door.fileno() < 0 for door in doors.values()] == [False, True, True]
+    sockets["same"].close()
 
 
 def test_what_a_node_is_by_itself_need_not_agree() -> None:

@@ -13,6 +13,7 @@ from runtime.nodes.rows import COMPANY, Fence
 from runtime.postgresql.nodes import NodeCard, NodeDesk, NodesFromOutside, NodesLook
 from runtime.postgresql.server import PostgresqlOptions, PostgresqlServer
 from runtime.postgresql.store import PostgresqlStore
+from runtime.postgresql.threads import claim
 from tests.support.store.postgresql import emptied, shared_process
 from tests.support.store.rows import accepting
 
@@ -191,3 +192,15 @@ def test_operators_see_nodes_move_the_company_and_forget_who_is_gone() -> None:
         a.desk.leave()
         assert outside.remove("a")
         assert b.seat().leases
+
+
+def test_a_node_that_lost_its_session_stays_out_while_another_process_has_the_database(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("runtime.postgresql.threads.LET_GO_WITHIN", 0.0)
+    with nodes("a") as (a,), beside() as db:
+        a.desk.drop()
+        claim(db, "the database")
+        for _ in range(2):
+            with pytest.raises(StoreUnavailableError, match="in use"):
+                a.desk.beat()
