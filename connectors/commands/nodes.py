@@ -16,6 +16,7 @@ from runtime.nodes.membership import homes
 from runtime.nodes.rows import COMPANY
 
 if TYPE_CHECKING:
+    from runtime.nodes.rows import LeaseRow
     from runtime.postgresql.nodes import KnownNode, NodesFromOutside
 
 LOOK_EVERY = 0.5
@@ -54,6 +55,11 @@ def outside(choice: DatabaseChoice) -> NodesFromOutside:
     return NodesFromOutside(PostgresqlServer(address))
 
 
+def owner_of(leases: list[LeaseRow]) -> str:
+    """Name the node that runs the company; empty: none does."""
+    return next((row.owner for row in leases if row.name == COMPANY), "")
+
+
 def state_of(node: KnownNode, owner: str) -> str:
     """Say what a node does."""
     if not node.is_connected:
@@ -74,7 +80,7 @@ def command() -> None:
 def list_(choice: DatabaseChoice, *, as_json: bool) -> None:
     """List all nodes, and say which of them runs the company."""
     nodes, leases = outside(choice).read()
-    owner = next((row.owner for row in leases if row.name == COMPANY), "")
+    owner = owner_of(leases)
     rows = [
         ListedNode(
             name=each.id,
@@ -125,7 +131,7 @@ def drain(choice: DatabaseChoice, name: str, wait: float) -> None:
     desk = outside(choice)
     nodes, leases = desk.read()
     find(nodes, name)
-    if not any(row.owner == name for row in leases):
+    if owner_of(leases) != name:
         say(f"node {name} does not run the company: there is nothing to move")
         return
     others = {x.id for x in nodes if x.is_connected and x.state == "up"} - {name}
@@ -136,14 +142,17 @@ def drain(choice: DatabaseChoice, name: str, wait: float) -> None:
     to = homes([COMPANY], leases, others)[COMPANY]
     desk.want(name, to)
     end = time.monotonic() + wait
-    while any(row.owner == name for row in desk.read()[1]):
+    while (owner := owner_of(desk.read()[1])) == name:
         if time.monotonic() > end:
             raise click.ClickException(
                 f"node {name} has not given the company to node {to} yet; it will when"
                 " what is under way is done. `callboard nodes list` shows it"
             )
         threading.Event().wait(LOOK_EVERY)
-    say(f"node {to} runs the company now")
+    if owner:
+        say(f"node {owner} runs the company now")
+    else:
+        say(f"node {name} gave the company away; the first node that sees it begins")
 
 
 @command.command()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 
+from connectors.commands.nodes import command
 from runtime.errors import FencedError, StoreRefusedError, StoreUnavailableError
 from runtime.nodes.membership import MembershipPlan, TakeOver
 from runtime.nodes.rows import COMPANY, Fence
@@ -19,6 +22,7 @@ from tests.support.store.rows import accepting
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+    from pathlib import Path
 
     from runtime.nodes.rows import Member
     from runtime.postgresql.server import Db
@@ -204,3 +208,20 @@ def test_a_node_that_lost_its_session_stays_out_while_another_process_has_the_da
         for _ in range(2):
             with pytest.raises(StoreUnavailableError, match="in use"):
                 a.desk.beat()
+
+
+def test_draining_names_the_node_that_got_the_company_in_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CB_DSN", shared_process().dsn("callboard"))
+    path = tmp_path / "callboard.toml"
+    path.write_text('[store]\nkind = "postgresql"\ndsn = { env = "CB_DSN" }\n')
+    with nodes("a", "b", "c") as (a, *_), ThreadPoolExecutor(1) as pool:
+        words = ["drain", "a", "--config", str(path), "--wait", "20"]
+        ended = pool.submit(CliRunner().invoke, command, words)
+        wanted = ""
+        while not (wanted or ended.done()):
+            wanted = next(each.wanted for each in a.desk.beat().leases)
+        other = "b" if wanted == "c" else "c"
+        a.desk.give({COMPANY: other})
+        assert ended.result().output == f"node {other} runs the company now\n"
