@@ -121,7 +121,10 @@ def command(
         return FAILED
     if at_next_start:
         database.write((order(account, accounts),))
-        say(f"{names}: erased when the company starts again; restart it")
+        how = "restart it"
+        if are_nodes_connected(choice):
+            how = "stop all of its nodes, then start them"
+        say(f"{names}: erased when the company starts again; {how}")
         return 0
     found = erase_now(choice, account, accounts)
     if as_json:
@@ -229,7 +232,8 @@ def accounts_of(choice: DatabaseChoice, account: str) -> tuple[str, ...]:
     Raises:
         click.BadParameter: this is no account.
     """
-    if "/" not in account.strip("/"):
+    is_text = account == account.encode(errors="replace").decode()
+    if "/" not in account.strip("/") or not is_text:
         raise click.BadParameter(
             f"{account!r} is no account; write connector/id, as `callboard people list`"
             " shows it",

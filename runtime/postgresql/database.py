@@ -11,6 +11,8 @@ from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psycopg
+
 from runtime.errors import StoreRefusedError, StoreUnavailableError
 from runtime.postgresql.migrations import (
     MIGRATIONS,
@@ -19,7 +21,7 @@ from runtime.postgresql.migrations import (
     refuse_other,
     version_of,
 )
-from runtime.postgresql.server import PostgresqlServer, rows_of
+from runtime.postgresql.server import PostgresqlServer, plain, rows_of
 from runtime.postgresql.session import LOOKUP, Session
 from runtime.postgresql.threads import claim, is_held
 from runtime.sql.database import PAGE, SqlInspection, SqlReader, SqlRepair
@@ -170,7 +172,15 @@ class PostgresqlDatabase(SqlRepair):
         """Write the tables anew, without what was removed; nobody may be serving."""
         with self._connected() as db:
             for table in TABLES:
-                db.execute(f"VACUUM (FULL) {table}".encode())
+                try:
+                    db.execute(f"VACUUM (FULL) {table}".encode())
+                except psycopg.Error as error:
+                    raise StoreUnavailableError(
+                        f"the rows are changed, but the files of {self.name} still have"
+                        f" what was removed, because table {table} could not be written"
+                        f" anew ({plain(error)}): end what reads it or make room, then"
+                        " run VACUUM FULL in psql"
+                    ) from error
 
     def is_served(self) -> bool:
         """Whether a process works with it."""

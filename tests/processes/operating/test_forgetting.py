@@ -11,11 +11,13 @@ import httpx
 import pytest
 import trio
 import trio.testing
+from click.testing import CliRunner
 
 from connectors.commands.common.database import DatabaseChoice
 from connectors.commands.forget_person import (
     NOW,
     carry_out_orders,
+    command,
     erase_now,
     order,
 )
@@ -81,26 +83,26 @@ async def test_a_person_is_forgotten_and_nobody_else(tmp_path: Path) -> None:
 async def test_a_company_that_runs_forgets_and_goes_on(
     tmp_path: Path, engine: str
 ) -> None:
-    serve, command = served, run
+    serve, call = served, run
     if is_on_server := engine == "postgresql":
         emptied()
-        serve, command = on_server(served), on_server(run)
+        serve, call = on_server(served), on_server(run)
     whom = ("forget-person", "http/sam-the-customer", "--yes", "--json")
     with serve(tmp_path) as server:
         for user, word in (("sam-the-customer", CANARY), ("eve", OTHER)):
             say(server.url, user, word)
-        done = command(*whom, folder=tmp_path)
+        done = call(*whom, folder=tmp_path)
         assert done.code == 0, done.said
         assert json.loads(done.out)["erased"]
         say(read_address(server.process, tmp_path), "eve", OTHER)
-        unknown = command("forget-person", "http/nobody", "--yes", folder=tmp_path)
+        unknown = call("forget-person", "http/nobody", "--yes", folder=tmp_path)
         assert "Nothing is kept of http/nobody." in unknown.out
         assert "The company runs" not in unknown.err
         assert CANARY not in server.log
         await server.end()
     assert kept(tmp_path, CANARY, is_on_server=is_on_server) == 0
     assert kept(tmp_path, OTHER, is_on_server=is_on_server)
-    again_found = command(*whom, folder=tmp_path)
+    again_found = call(*whom, folder=tmp_path)
     assert json.loads(again_found.out)["erased"] == {}
 
 
@@ -190,7 +192,7 @@ async def test_a_disk_that_fails_while_it_erases_is_no_company_that_runs(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "callboard.db"
-    await (await SqliteStore.open(SqliteFile(path))).aclose()
+    await make(path)
     choice = DatabaseChoice(None, path)
     choice.database = failing = FailingDatabase(path)
     whom = ("http/sam-the-customer",)
@@ -201,3 +203,17 @@ async def test_a_disk_that_fails_while_it_erases_is_no_company_that_runs(
     found, is_done = carry_out_orders(SqliteDatabase(path))
     assert is_done
     assert [each.accounts for each in found] == [whom]
+
+
+def test_an_account_that_is_no_text_is_refused_in_words(tmp_path: Path) -> None:
+    path = tmp_path / "callboard.db"
+    trio.run(make, path)
+    told = CliRunner().invoke(
+        command, ["http/\udcff", "--db", str(path), "--yes", "--at-next-start"]
+    )
+    assert told.exit_code == 2
+    assert "is no account; write connector/id" in told.output
+
+
+async def make(path: Path) -> None:
+    await (await SqliteStore.open(SqliteFile(path))).aclose()

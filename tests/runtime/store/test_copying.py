@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
 
 from connectors.commands.store import command
+from runtime.errors import StoreUnavailableError
 from runtime.postgresql.database import PostgresqlDatabase
 from runtime.postgresql.server import PostgresqlServer
 from runtime.postgresql.store import PostgresqlStore
@@ -155,6 +157,20 @@ async def test_rows_are_found_changed_and_removed_alike_on_both(
     for each in both:  # a scope has the account of whose it is as its name
         with each.read_whole() as whole:
             assert list(whole.rows(SCOPES)) == []
+
+
+@pytest.mark.usefixtures("address")
+async def test_who_reads_a_table_is_named_if_it_cannot_be_written_anew() -> None:
+    server = emptied_no_more()
+    store = await PostgresqlStore.open(server)
+    await store.commit(accepting("first"))
+    await store.aclose()
+    with contextlib.closing(server.connect("tests")) as db:
+        db.execute("BEGIN")
+        db.execute("SELECT FROM journal")
+        with pytest.raises(StoreUnavailableError, match="journal could not be"):
+            PostgresqlDatabase(server).rewrite(always(None))
+    assert list(PostgresqlDatabase(server).every_row()) == []
 
 
 def always(body: bytes | None) -> Decide:
