@@ -89,7 +89,8 @@ DECLARE_FENCED = """UPDATE node SET state = 'fenced'
 # that wait for a replica (`SyncRep`) stay: their commit would be seen, and lost with
 # this server.
 END_SESSIONS = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity, node
-    WHERE starts_with(application_name, %(sessions)s) AND wait_event = 'ClientRead'
+    WHERE datname = current_database()
+    AND starts_with(application_name, %(sessions)s) AND wait_event = 'ClientRead'
     AND node.id = %(node)s AND node.incarnation = %(incarnation)s
     AND node.beat = %(beat)s"""
 RAISE_FENCE = (

@@ -160,8 +160,8 @@ class NodeDesk:
             if each.is_connected and each.id != self._node and is_other:
                 raise StoreRefusedError(
                     f"node {each.id!r} runs release {each.card.release} and this is"
-                    f" {release}: nodes of two releases do not work together. Stop the"
-                    " others first, this one last to be started"
+                    f" {release}: nodes of two releases do not work together. Stop all"
+                    " nodes, then start this release on each"
                 )
 
     def beat(self) -> NodesLook:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -225,3 +225,10 @@ def test_draining_names_the_node_that_got_the_company_in_the_end(
         other = "b" if wanted == "c" else "c"
         a.desk.give({COMPANY: other})
         assert ended.result().output == f"node {other} runs the company now\n"
+
+
+def test_a_take_over_ends_no_session_of_another_companys_node() -> None:
+    other = PostgresqlServer(shared_process().dsn("postgres"))
+    with nodes("a", "b") as (a, b), closing(other.connect("callboard/a/1")) as db:
+        assert b.desk.carry_out(*b.plan(dead=a))
+        assert db.execute("SELECT 1").fetchall() == [(1,)]
