@@ -145,8 +145,8 @@ def server_time(server: ServerProcess) -> float:
             fields = stat.read_text().rpartition(")")[2].split()
         except OSError:
             continue
-        is_it = int(stat.parent.name) == server.process_id
-        if is_it or int(fields[1]) == server.process_id:
+        is_it = int(stat.parent.name) == server.pid
+        if is_it or int(fields[1]) == server.pid:
             ticks += sum(map(int, fields[11 : 15 if is_it else 13]))
     return ticks / os.sysconf("SC_CLK_TCK")
 

@@ -380,9 +380,7 @@ headers = {{ authorization = {{ env = "TOKEN" }} }}"""
     assert names.count("message") == 1
     assert bytes.fromhex("ab" * 16) in b"".join(site.bodies)
     assert WORDS.encode() not in b"".join(site.bodies)
-    assert (
-        'callboard_traced_steps_total{outcome="sent"}' in app.metrics.render().decode()
-    )
+    assert b'callboard_traced_steps_total{outcome="sent"}' in app.metrics.render()
 
 
 def names_in(body: bytes) -> list[str]:

@@ -82,7 +82,7 @@ class ServerProcess:
         self.start()
 
     @property
-    def process_id(self) -> int:
+    def pid(self) -> int:
         """Number of its first process."""
         assert self._process is not None
         return self._process.pid
