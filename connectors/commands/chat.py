@@ -33,7 +33,7 @@ from connectors.commands.common.running import (
     run_interruptible,
     wait_any,
 )
-from connectors.commands.forget_person import erase_ordered
+from connectors.commands.forget_person import erase_ordered, put_off_orders
 from connectors.settings.load import load_app
 from runtime import __version__
 from runtime.clock import SystemClock
@@ -138,7 +138,8 @@ async def _run(source: SettingsSource, hello: TerminalHello) -> None:
             personas = partial(app.personas.run, app.system.find)
             reloading = Reloading(app, config, source, Ways(adapt=adapt))
             ends = (talk, app.system.wait_ended, is_told.wait)
-            await wait_any(*ends, reloading.run, personas)
+            orders = partial(put_off_orders, app.store)
+            await wait_any(*ends, reloading.run, personas, orders)
 
     await hearing_signals(run)
     _tell_end(face)

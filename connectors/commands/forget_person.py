@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 import msgspec
+import trio
 
 from actors.people.identity import Person
 from connectors.admin.forgetting import FoundRows, PersonTraces
@@ -38,6 +39,7 @@ from runtime.clock import SystemClock
 from runtime.config.loader import Settings
 from runtime.errors import StoreError, StoreUnavailableError
 from runtime.store.database import Database
+from runtime.store.port import Entries, Store
 from runtime.store.rows import AnyRow, Commit, Entry
 from runtime.telemetry.logs import EventLog
 
@@ -55,6 +57,9 @@ DONE_WITHIN = 300.0
 
 LOOK_EVERY = 0.5
 """Seconds between two looks whether it is done."""
+
+ORDERED_EVERY = 2.0
+"""Seconds between two looks of a company whether somebody is to be forgotten."""
 
 PRIVATE = 0o600
 
@@ -202,7 +207,7 @@ def wait_done(
     """Wait until a company that runs has carried out an order, and take it away.
 
     Raises:
-        click.ClickException: it has not, for long.
+        click.ClickException: it has not, for long, or leaves it to its next start.
     """
     began = SystemClock().monotonic()
     while SystemClock().monotonic() < began + DONE_WITHIN:
@@ -213,11 +218,46 @@ def wait_done(
         if found[account].owner == DONE:
             database.write((ended(account),))
             return msgspec.json.decode(found[account].body, type=ErasedRows)
+        if found[account].owner != NOW:
+            break
         threading.Event().wait(LOOK_EVERY)
     raise click.ClickException(
         f"{account} is not erased yet, but will be when the company starts again;"
         f" restart it ({refusal})"
     )
+
+
+async def wait_ordered(store: Entries) -> None:
+    """Wait until somebody is to be forgotten at once."""
+    while True:
+        await trio.sleep(ORDERED_EVERY)
+        with contextlib.suppress(StoreError):  # it is looked after elsewhere
+            if await store.entries(ORDER, NOW, limit=1):
+                return
+
+
+async def put_off_orders(store: Store) -> None:
+    """Leave to the next start who is to be forgotten at once; never returns.
+
+    For a company that cannot begin anew by itself: who ordered it is told at once.
+    """
+    while True:
+        await wait_ordered(store)
+        with contextlib.suppress(StoreError):
+            await put_off(store)
+
+
+async def put_off(store: Store) -> None:
+    """Leave to the next start who is to be forgotten now.
+
+    Raises:
+        runtime.errors.StoreError: the database fails, or another program was first.
+    """
+    for each in await store.entries(ORDER, NOW):
+        row = Entry(
+            kind=ORDER, id=each.id, part=0, body=each.body, expected=each.version
+        )
+        await store.commit(Commit(at=SystemClock().wall(), entries=(row,)))
 
 
 def ended(account: str) -> Commit:

@@ -32,13 +32,16 @@ from connectors.commands.common.running import (
     run_interruptible,
     wait_any,
 )
-from connectors.commands.forget_person import NOW, ORDER, erase_ordered
+from connectors.commands.forget_person import (
+    erase_ordered,
+    put_off_orders,
+    wait_ordered,
+)
 from connectors.config.app import AppConfig
 from runtime import __version__
 from runtime.config.loader import Settings
 from runtime.errors import SettingsError, StoreError, StoreUnavailableError
 from runtime.signals import has_terminal
-from runtime.store.port import Entries
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -48,9 +51,6 @@ LOG = EventLog("serve")
 
 FORGETTING = "to forget a person; it goes on at once"
 """Why a company ends that begins anew in the same process."""
-
-LOOK_EVERY = 2.0
-"""Seconds between two looks whether somebody is to be forgotten."""
 
 
 @click.command()
@@ -76,11 +76,18 @@ def command(config: Path | None) -> None:
 
 
 def present(source: SettingsSource) -> Settings[AppConfig]:
-    """Read the settings again; if they are wrong by now, those it started with stay."""
+    """Read the settings again; those it started with stay if they are wrong by now.
+
+    Nor does a company go to another database, or become a node, because it forgets.
+    """
     try:
         settings = source.load()
     except SettingsError as error:
         LOG.warning("the settings cannot be read; they stay", why=str(error))
+        return source.settings
+    old, new = source.settings.value, settings.value
+    if (old.store, old.nodes) != (new.store, new.nodes):
+        LOG.warning("other [store] or [nodes]: the settings count from the next start")
         return source.settings
     source.redactor.learn(each.reveal() for each in settings.secrets)
     return settings
@@ -143,15 +150,6 @@ class ServiceNotifier:
         while self._place and self._within:
             self.tell("WATCHDOG=1")
             await trio.sleep(self._within / 3)
-
-
-async def wait_ordered(store: Entries) -> None:
-    """Wait until somebody is to be forgotten at once."""
-    while True:
-        await trio.sleep(LOOK_EVERY)
-        with suppress(StoreError):  # it is looked after elsewhere
-            if await store.entries(ORDER, NOW, limit=1):
-                return
 
 
 async def _run(
@@ -287,6 +285,8 @@ async def _run_company(
         elif ends.may_begin_anew:  # who forgets must be alone with the database
             ordered = noting(reasons, FORGETTING, partial(wait_ordered, app.store))
             moved = (ordered,)
+        else:
+            nursery.start_soon(put_off_orders, app.store)
         await wait_any(
             noting(reasons, "the company ended", app.system.wait_ended),
             noting(reasons, "a signal", ends.is_told.wait),

@@ -7,12 +7,14 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+import click
 import httpx
 import pytest
 import trio
 import trio.testing
 from click.testing import CliRunner
 
+from connectors.app.reload.reload import SettingsSource
 from connectors.commands.common.database import DatabaseChoice
 from connectors.commands.forget_person import (
     NOW,
@@ -20,14 +22,26 @@ from connectors.commands.forget_person import (
     command,
     erase_now,
     order,
+    put_off,
+    wait_done,
 )
+from connectors.commands.serve import present
+from connectors.settings.load import load_app
 from runtime.errors import StoreUnavailableError
 from runtime.postgresql.database import PostgresqlDatabase
 from runtime.postgresql.server import PostgresqlServer
 from runtime.sqlite.database import SqliteDatabase
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore
-from tests.processes.running import OFFLINE, PATIENCE, read_address, run, served
+from runtime.telemetry.logs import Redactor
+from tests.processes.running import (
+    OFFLINE,
+    PATIENCE,
+    read_address,
+    run,
+    served,
+    write_settings,
+)
 from tests.support.store.postgresql import emptied, shared_process
 
 if TYPE_CHECKING:
@@ -39,6 +53,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+SAM = "http/sam-the-customer"
 CANARY, OTHER = "canary4711", "sparrow0815"
 
 
@@ -55,7 +70,7 @@ def held(folder: Path, word: str) -> list[str]:
 
 
 async def test_a_person_is_forgotten_and_nobody_else(tmp_path: Path) -> None:
-    whom = ("forget-person", "http/sam-the-customer", "--yes")
+    whom = ("forget-person", SAM, "--yes")
     with served(tmp_path) as server:
         for user, word in (("sam-the-customer", CANARY), ("eve", OTHER)):
             say(server.url, user, word)
@@ -87,7 +102,7 @@ async def test_a_company_that_runs_forgets_and_goes_on(
     if is_on_server := engine == "postgresql":
         emptied()
         serve, call = on_server(served), on_server(run)
-    whom = ("forget-person", "http/sam-the-customer", "--yes", "--json")
+    whom = ("forget-person", SAM, "--yes", "--json")
     with serve(tmp_path) as server:
         for user, word in (("sam-the-customer", CANARY), ("eve", OTHER)):
             say(server.url, user, word)
@@ -148,8 +163,7 @@ def test_who_only_chats_has_orders_carried_out_too(tmp_path: Path) -> None:
 
 def ordering(folder: Path) -> None:
     """Order somebody to be forgotten at once, as the command does."""
-    account = "http/sam-the-customer"
-    commit = order(account, (account,), NOW)
+    commit = order(SAM, (SAM,), NOW)
     SqliteDatabase(folder / "callboard.db").write((commit,))
 
 
@@ -195,7 +209,7 @@ async def test_a_disk_that_fails_while_it_erases_is_no_company_that_runs(
     await make(path)
     choice = DatabaseChoice(None, path)
     choice.database = failing = FailingDatabase(path)
-    whom = ("http/sam-the-customer",)
+    whom = (SAM,)
     with pytest.raises(StoreUnavailableError, match="disk is full"):
         erase_now(choice, whom[0], whom)
     ordering(tmp_path)
@@ -217,3 +231,29 @@ def test_an_account_that_is_no_text_is_refused_in_words(tmp_path: Path) -> None:
 
 async def make(path: Path) -> None:
     await (await SqliteStore.open(SqliteFile(path))).aclose()
+
+
+async def test_who_ordered_it_is_told_at_once_that_a_company_cannot_begin_anew(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "callboard.db"
+    store = await SqliteStore.open(SqliteFile(path))
+    ordering(tmp_path)
+    await put_off(store)
+    refusal = StoreUnavailableError("it is in use")
+    with pytest.raises(click.ClickException, match="when the company starts again"):
+        wait_done(SqliteDatabase(path), SAM, (SAM,), refusal)
+    await store.aclose()
+    found, _ = carry_out_orders(SqliteDatabase(path))
+    assert [each.accounts for each in found] == [(SAM,)]
+
+
+def test_a_company_that_forgets_stays_with_its_database(tmp_path: Path) -> None:
+    path = write_settings(tmp_path)
+    settings = load_app(path, {})
+    source = SettingsSource(settings, partial(load_app, path, {}), Redactor(()))
+    text = path.read_text()
+    path.write_text(text.replace("Anna.", "Zoe."))
+    assert present(source).value.agents["anna"].prompt == "You are Zoe."
+    path.write_text(text.replace("callboard.db", "another.db"))
+    assert present(source) is settings
