@@ -32,7 +32,8 @@ MOST_SERVED = 100
 # Chosen: as many as somebody writes who corrects a question and adds to it.
 MANY = 3
 """Messages of one sender that wait; who has more lets those with fewer go first. So a
-flood takes the time that is left, and not half of a busy group's."""
+flood takes the time that is left, and not half of a busy group's. Messages that one
+turn will answer count as one."""
 
 MOST_PASSED = 12
 """Turns in a row in which senders with many messages let others go first."""
@@ -280,7 +281,7 @@ class SessionQueue:
         self._turns: tuple[BegunTurn, ...] = ()
         self._in_a_row = 0
         self._passed = 0
-        """Turns since somebody with many messages waiting had one, or nobody had."""
+        """Turns in a row in which whoever has many messages let others go first."""
 
         self._gathering: DebounceWindow | None = None
         self._gathered = 0
@@ -575,15 +576,28 @@ class SessionQueue:
 
     def _first_of(self, free: Sequence[Arrival]) -> Arrival:
         """Choose whose turn is next."""
-        waiting = Counter(each.whose[:1] for each in free)
-        too_many = {who: max(0, count - MANY) for who, count in waiting.items()}
-        if self._passed < MOST_PASSED:
-            first = min(free, key=lambda x: (too_many[x.whose[:1]], self._last_turn(x)))
-        else:
-            first = min(free, key=self._last_turn)
-        has_passed = any(too_many.values()) and not too_many[first.whose[:1]]
+        many = self._with_many(free)
+        lets_go_first = many if self._passed < MOST_PASSED else ()
+        # Why no order among those with many: one of them would wait for ever.
+        first = min(
+            free, key=lambda x: (x.whose[:1] in lets_go_first, self._last_turn(x))
+        )
+        has_passed = bool(many) and first.whose[:1] not in many
         self._passed = self._passed + 1 if has_passed else 0
         return first
+
+    def _with_many(self, free: Sequence[Arrival]) -> set[tuple[str, ...]]:
+        """Give the senders with many messages waiting; those of one turn count once."""
+        joins = self._joins
+        turns = {
+            (
+                each.whose,
+                "" if joins and each.may_join and not each.is_begun else each.id,
+            )
+            for each in free
+        }
+        waiting = Counter(whose[:1] for whose, _ in turns)
+        return {who for who, count in waiting.items() if count > MANY}
 
     def _last_turn(self, waiting: Arrival) -> int:
         """Say how long ago the last turn of a message's sender was; 0: there was none.

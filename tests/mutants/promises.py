@@ -69,15 +69,15 @@ PROMISES = (
     Mutant(
         "a flood takes half of a busy group's time",
         "actors/session/queue.py",
-        "key=lambda x: (too_many[x.whose[:1]], self._last_turn(x))",
+        "key=lambda x: (x.whose[:1] in lets_go_first, self._last_turn(x))",
         "key=self._last_turn",
         PASSING,
     ),
     Mutant(
         "whoever floods waits for ever",
         "actors/session/queue.py",
-        "        if self._passed < MOST_PASSED:\n",
-        "        if self._passed >= 0:\n",
+        "many if self._passed < MOST_PASSED else ()",
+        "many",
         QUEUE,
     ),
     Mutant(

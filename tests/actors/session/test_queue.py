@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from actors.messages.busy_policies import BusyPolicy, BusySettings
 from actors.session.queue import (
     MANY,
     MOST_PASSED,
@@ -295,6 +296,44 @@ def test_who_floods_lets_others_go_first_but_no_more_than_a_dozen_times() -> Non
     gaps = [after - before for before, after in pairwise(turns)]
     assert gaps == [MOST_PASSED + 1] * len(gaps)
     assert len(gaps) >= 2
+
+
+def test_of_two_who_flood_neither_waits_for_the_others_whole_flood() -> None:
+    queue = SessionQueue(100)
+    effects = queue.on(of("ada0", "ada"))
+    for number in range(1, 7):
+        queue.on(of(f"ada{number}", "ada"))
+    for number in range(MANY + 1):
+        queue.on(of(f"bob{number}", "bob"))
+    begun: list[str] = []
+    for number in range(7):
+        (effect,) = effects
+        assert isinstance(effect, BeginTurn)
+        begun.append(effect.id.rstrip("0123456789"))
+        if begun[-1] == "bob":  # always has one more than others let go first
+            queue.on(of(f"bob{number + 100}", "bob"))
+        effects = queue.on(TurnSettled(effect.id, effect.generation))
+    assert begun == ["ada", "bob"] * 3 + ["ada"]
+
+
+@pytest.mark.parametrize("policy", ["followup", "interrupt", "steer"])
+def test_messages_that_share_a_turn_count_as_one(policy: BusyPolicy) -> None:
+    def line(name: str) -> Arrival:
+        return Arrival(name, whose=("ada", ""), may_join=True)
+
+    queue = SessionQueue(9, BusySettings(policy=policy))
+    (begun,) = queue.on(of("c1", "cid"))
+    assert isinstance(begun, BeginTurn)
+    for number in range(MANY + 2):
+        queue.on(line(f"a{number}"))
+    queue.on(of("b1", "bob"))
+    (begun,) = queue.on(TurnSettled("c1", begun.generation))
+    assert isinstance(begun, BeginTurn)
+    assert (begun.id, len(begun.also)) == ("a0", MANY + 1)
+    again = tuple(line(name) for name in (begun.id, *begun.also))
+    (begun,) = queue.on(TurnSettled("a0", begun.generation, again))
+    assert isinstance(begun, BeginTurn)
+    assert begun.id == "a0"
 
 
 def test_who_was_cut_off_in_a_shared_turn_is_next_all_the_same() -> None:
