@@ -87,8 +87,9 @@ class Turn(trio.abc.Instrument):
         if self.left > 0 and now < self._ends:
             return True
         if not self._is_over:
-            self._is_over = True
+            # In this order: an interrupt in between would end all turns for ever.
             trio.lowlevel.add_instrument(self)
+            self._is_over = True
         return False
 
 
@@ -180,12 +181,19 @@ class Dispatcher:
         if self._has_ended:
             self._take_back(runnable, call)
         elif not self._is_coming:
-            self._is_coming = True
+            # Why not `idempotent`: trio calls that last, and what this thread asks of
+            # the loop later would come first.
             try:
-                token.run_sync_soon(self._make_foreign_calls, idempotent=True)
+                self._is_coming = True
+                token.run_sync_soon(self._make_foreign_calls)
             except trio.RunFinishedError:
                 self._has_ended = True
                 self._take_back(runnable, call)
+            except (
+                BaseException
+            ):  # as Ctrl-C: nobody may rely on what this thread began
+                self._is_coming = False
+                raise
 
     def _take_back(self, runnable: Runnable, call: Callable[[], object]) -> None:
         with suppress(ValueError):  # `close` has made it
@@ -253,7 +261,7 @@ class Dispatcher:
         self._make_calls()
         if self._foreign and not self._is_coming and self._token is not None:
             self._is_coming = True
-            self._token.run_sync_soon(self._make_foreign_calls, idempotent=True)
+            self._token.run_sync_soon(self._make_foreign_calls)
 
     def _make_calls(self) -> None:
         foreign = self._foreign

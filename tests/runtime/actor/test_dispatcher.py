@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import trio
 import trio.testing
 
@@ -19,6 +21,8 @@ from runtime.testing import Probe, wait_settled
 from tests.support.puppet import Puppet, virtual, wait
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from trio.testing import MockClock
 
     from runtime.actor.actor import Actor
@@ -190,6 +194,28 @@ async def test_what_trio_has_seen_to_begins_a_new_turn() -> None:
     pump = Dispatcher(print)
     pump.open()
     assert not pump.spend(MESSAGES_PER_TURN)
+    assert not pump.spend(1)
+    await trio.lowlevel.checkpoint()
+    assert pump.spend(1)
+    pump.close()
+
+
+async def test_an_interrupt_where_a_turn_ends_leaves_it_able_to_begin_anew() -> None:
+    pump = Dispatcher(print)
+    pump.open()
+
+    def interrupt(frame: FrameType, _event: str, _arg: object) -> None:
+        if frame.f_code is trio.lowlevel.add_instrument.__code__:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+
+    before = sys.gettrace()
+    sys.settrace(interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            pump.spend(MESSAGES_PER_TURN)
+    finally:
+        sys.settrace(before)
     assert not pump.spend(1)
     await trio.lowlevel.checkpoint()
     assert pump.spend(1)

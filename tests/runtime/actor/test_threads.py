@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from collections import Counter
 from functools import partial
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pykka
 import pytest
 import trio
+import trio.testing
 
 from runtime.actor import dispatcher
 from runtime.actor.kernel import Kernel
@@ -23,6 +25,7 @@ from tests.support.puppet import Puppet, crash, do, hang, wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import FrameType
 
 THREADS = 8
 EACH = 12_500
@@ -296,3 +299,187 @@ def test_threads_that_meet_the_loops_end_are_all_served_or_refused() -> None:
         for thread in threads:
             thread.join()
         assert (served["made"], pump.foreign_waiting) == (len(accepted), 0)
+
+
+class Pausing:
+    """Has a thread wait before one of the lines by which it hands in a call.
+
+    Args:
+        line: before which of them, from 1; it waits nowhere if there are fewer.
+    """
+
+    CODES = (dispatcher.Dispatcher.call_soon.__code__,)
+
+    def __init__(self, line: int) -> None:
+        self._left = line
+        self.is_there = threading.Event()
+        self.goes_on = threading.Event()
+
+    def run(self, call: Callable[[], object]) -> None:
+        """Call something in this thread, which waits on its way."""
+        sys.settrace(self._trace)
+        try:
+            call()
+        finally:
+            sys.settrace(None)
+            self.is_there.set()
+
+    def _trace(self, frame: FrameType, _event: str, _arg: object) -> Any:
+        return self._step if frame.f_code in self.CODES else None
+
+    def _step(self, _frame: FrameType, event: str, _arg: object) -> Any:
+        self._left -= event == "line"
+        if self._left == 0 and not self.is_there.is_set():
+            self.is_there.set()
+            self.goes_on.wait(5)
+        return self._step
+
+
+@pytest.mark.parametrize("meanwhile", ["made", "closed", "told", "finished"])
+@pytest.mark.parametrize("line", range(1, 12))
+def test_wherever_a_thread_stops_on_its_way_its_call_is_made_once_or_refused(
+    line: int, meanwhile: str
+) -> None:
+    made: list[str] = []
+    refused: list[str] = []
+    pausing = Pausing(line)
+    pump = dispatcher.Dispatcher(print)
+
+    def send(name: str) -> None:
+        try:
+            pump.call_soon(Nobody(), partial(made.append, name))
+        except pykka.ActorDeadError:
+            refused.append(name)
+
+    thread = threading.Thread(target=pausing.run, args=(partial(send, "one"),))
+
+    async def tell() -> None:
+        await in_thread(send, "two")
+        await trio.testing.wait_all_tasks_blocked()
+
+    async def main() -> None:
+        pump.open()
+        thread.start()
+        assert pausing.is_there.wait(5)
+        if meanwhile == "finished":
+            return
+        if meanwhile == "told":
+            await tell()
+        else:
+            {"made": pump._make_foreign_calls, "closed": pump.close}[meanwhile]()
+        pausing.goes_on.set()
+        await in_thread(thread.join)
+        await trio.testing.wait_all_tasks_blocked()
+        pump.close()
+
+    trio.run(main)
+    pausing.goes_on.set()
+    thread.join()
+    sent = ["one", "two"] if meanwhile == "told" else ["one"]
+    assert sorted(made + refused) == sent
+    assert pump.foreign_waiting == 0
+    if meanwhile in {"made", "told"}:
+        assert refused == []
+
+
+MAKERS = {
+    each.__code__
+    for each in (
+        dispatcher.Dispatcher._make_foreign_calls,
+        dispatcher.Dispatcher._make_calls,
+        dispatcher.Dispatcher.close,
+    )
+}
+
+
+@pytest.mark.parametrize("is_closing", [True, False])
+@pytest.mark.parametrize("line", range(1, 16))
+def test_wherever_the_loop_stops_a_threads_call_is_made_once_or_refused(
+    line: int, *, is_closing: bool
+) -> None:
+    made: list[str] = []
+    refused: list[str] = []
+    pump = dispatcher.Dispatcher(print)
+    left = line
+
+    def send(name: str) -> None:
+        try:
+            pump.call_soon(Nobody(), partial(made.append, name))
+        except pykka.ActorDeadError:
+            refused.append(name)
+
+    def send_at_line(_frame: FrameType, event: str, _arg: object) -> Any:
+        nonlocal left
+        left -= event == "line"
+        if left == 0:
+            thread = threading.Thread(target=send, args=("two",))
+            thread.start()
+            thread.join()
+            left = -1
+        return send_at_line
+
+    def trace(frame: FrameType, _event: str, _arg: object) -> Any:
+        return send_at_line if frame.f_code in MAKERS else None
+
+    async def main() -> None:
+        pump.open()
+        thread = threading.Thread(target=send, args=("one",))
+        thread.start()
+        thread.join()  # the loop has not seen to it yet
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            if is_closing:
+                pump.close()
+            await trio.testing.wait_all_tasks_blocked()
+        finally:
+            sys.settrace(before)
+
+    trio.run(main)
+    assert sorted(made + refused) == ["one", "two"][: 1 + (left < 0)]
+    assert made[:1] == ["one"]
+    assert is_closing or not refused
+    assert pump.foreign_waiting == 0
+
+
+def test_a_thread_that_is_interrupted_on_its_way_stops_nobody_elses_calls() -> None:
+    made: list[int] = []
+
+    def interrupt(frame: FrameType, _event: str, _arg: object) -> None:
+        if frame.f_code is trio.lowlevel.TrioToken.run_sync_soon.__code__:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+
+    async def main() -> None:
+        pump = dispatcher.Dispatcher(print)
+        pump.open()
+
+        def send() -> None:
+            sys.settrace(interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                pump.call_soon(Nobody(), partial(made.append, 1))
+            pump.call_soon(Nobody(), partial(made.append, 2))
+
+        await in_thread(send)
+        await trio.testing.wait_all_tasks_blocked()
+        assert made == [1, 2]
+        pump.close()
+
+    trio.run(main)
+
+
+async def test_what_a_thread_tells_comes_before_what_it_asks_of_the_loop_later() -> (
+    None
+):
+    async with open_system() as system:
+        probe = Probe()
+        ref = system.spawn(probe)
+        token = trio.lowlevel.current_trio_token()
+
+        def send() -> None:
+            ref.tell(1)
+            token.run_sync_soon(ref.tell, 2)
+
+        await in_thread(send)
+        await probe.wait_count(2)
+        assert probe.received == [1, 2]
