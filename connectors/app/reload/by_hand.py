@@ -89,19 +89,17 @@ class SettingsByHand:
 
     def refusal(self, way: Way) -> str:
         """Say why a setting is not changed here; empty: it may be."""
-        section, keys = str(way[0]), {str(each) for each in way[1:]}
-        cold = [
-            TABLE[each].cold for each in (section, dotted(way[:2])) if each in TABLE
-        ]
+        names = (str(way[0]), dotted(way[:2]))
+        cold = [TABLE[each].cold for each in names if each in TABLE]
         if any(cold):
             return RESTART.format(why=next(filter(None, cold)))
-        if section in SECTIONS or keys & KEYS:
+        if is_reserved(way):
             return RESERVED
         if not self._files:
             return NO_FILE
         origin = self._origins().get(way)
-        names = {str(each) for each in self._files}
-        if isinstance(origin, Origin) and origin.file not in names:
+        files = {str(each) for each in self._files}
+        if isinstance(origin, Origin) and origin.file not in files:
             return BESIDE.format(origin=origin)
         return ""
 
@@ -174,7 +172,10 @@ class SettingsByHand:
         new = edited.check().value
         lines = tuple(edited.difference())
         # Why not the settings in force: those may have more from the command line.
-        effects = tuple(differences(shown(self._saved(config)), shown(new)))
+        saved = self._saved(config)
+        if any(is_reserved(x) or is_secret(new, x) for x in changed(saved, new)):
+            raise MisuseError(f"{proposed.name}: {RESERVED}")  # a table brings it in
+        effects = tuple(differences(shown(saved), shown(new)))
         if lines and not effects:
             text = "nothing would be different: another line says the same"
             raise SettingsError(text, file=str(edited.path))
@@ -209,6 +210,17 @@ class SettingsByHand:
                 if each.has(way[:length]):
                     return each
         return files[0]
+
+
+def is_reserved(way: Way) -> bool:
+    """Whether a setting is changed in its file alone."""
+    return way[0] in SECTIONS or not KEYS.isdisjoint(map(str, way[1:]))
+
+
+def changed(before: AppConfig, after: AppConfig) -> set[Way]:
+    """Give the settings that are not the same in both."""
+    old, new = ({(x.way, x.text) for x in setting_rows(y, {})} for y in (before, after))
+    return {way for way, _ in old ^ new}
 
 
 def shown(config: AppConfig) -> dict[str, str]:

@@ -146,6 +146,21 @@ def test_what_is_changed_in_the_file_alone_is_refused(file: Path) -> None:
             known.propose(name, '"x"')
 
 
+def test_a_table_does_not_bring_in_what_is_changed_in_the_file_alone(
+    file: Path,
+) -> None:
+    known = editor(file)
+    where = 'base_url = "http://elsewhere.example", api_key = { env = "KEY" }'
+    for name, value in (
+        ("media.transcriber", f'{{ model = "m", {where} }}'),
+        ("media.speaker", f'{{ model = "m", voice = "v", {where} }}'),
+        ("media.transcriber", '{ model = "m", api_key = { file = "/etc/passwd" } }'),
+    ):
+        with pytest.raises(MisuseError, match="is changed in the file alone"):
+            known.propose(name, value)
+    assert known.propose("media.max_bytes", "5").problem == ""
+
+
 def test_nothing_is_written_over_what_somebody_else_has_changed(file: Path) -> None:
     proposed = editor(file).propose("default_agent", '"ben"')
     file.write_text(TEXT + "# mine\n")

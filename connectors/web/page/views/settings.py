@@ -12,7 +12,14 @@ import trio
 
 from actors.journal.records import Deed, as_commit
 from connectors.admin.settings import Setting, header, setting_rows
-from connectors.web.page.views.base import Refusal, View, applied_of, read_view
+from connectors.web.page.views.base import (
+    LONGEST_TEXT,
+    Refusal,
+    View,
+    applied_of,
+    clean,
+    read_view,
+)
 from runtime.config.messages import dotted, toml
 from runtime.errors import MisuseError, StoreError
 from runtime.telemetry.logs import EventLog
@@ -31,8 +38,8 @@ DEFAULT_ONLY = "default"
 MOST_AGENTS = 50
 """Agents whose models are listed above all settings."""
 
-LONGEST = 20_000
-"""Characters of a value that is changed here."""
+LONGEST = LONGEST_TEXT
+"""Characters of a value that is changed here: a page shows no more."""
 
 
 async def load(asked: ViewRequest) -> ViewValues:
@@ -94,8 +101,16 @@ def proposal(look: Look, name: str) -> ProposedSetting:
         raise MisuseError("settings cannot be changed here")
     value = look.query.get("value")
     if value is not None and len(value) > LONGEST:
-        raise MisuseError(f"the value has more than {LONGEST:,} characters")
-    return look.inside.editor().propose(name, value)
+        text = f"the value has more than {LONGEST:,} characters; change it in the file"
+        raise MisuseError(text)
+    proposed = look.inside.editor().propose(name, value)
+    # What the page shows is what its form sends back.
+    if clean(proposed.text, look.inside.services.redact) != proposed.text:
+        text = (
+            f"the value of {name} cannot be shown here in full; change it in the file"
+        )
+        raise MisuseError(text)
+    return proposed
 
 
 def agents_of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 import pytest
 
@@ -106,6 +107,20 @@ async def test_a_setting_is_changed_on_the_page(tmp_path: Path) -> None:
             await bed.client.post("/settings/save", data=form)
             assert name in told(await bed.show("/settings"))
         assert file.read_text(encoding="utf-8") == after
+
+
+async def test_a_value_that_a_page_cannot_show_in_full_is_not_changed_there(
+    tmp_path: Path,
+) -> None:
+    async with open_panels(tmp_path) as bed:
+        file = bed.app.files[0]
+        before = file.read_text(encoding="utf-8")
+        for value in ("word " * 1_000, "a\x07b"):
+            asked = urlencode({"change": "agents.ben.prompt", "value": value})
+            refused = await bed.show(f"/settings?{asked}")
+            assert 'action="/settings/save"' not in refused
+            assert "change it in the file" in refused
+        assert file.read_text(encoding="utf-8") == before
 
 
 async def test_each_limit_of_a_budget_leads_to_its_change(tmp_path: Path) -> None:
