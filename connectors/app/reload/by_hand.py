@@ -48,7 +48,7 @@ NO_FILE = "this company was not started from a settings file"
 SECTIONS = frozenset(
     {
         *("access", "accounts", "approvals", "audit", "commands", "connectors"),
-        *("embedders", "fetch", "mcpServers", "mcp_servers_file", "owners"),
+        *("embedders", "fetch", "hiring", "mcpServers", "mcp_servers_file", "owners"),
         *("permissions", "sandbox", "skills", "web_search", "webhooks", "workspace"),
     }
 )
@@ -56,10 +56,10 @@ SECTIONS = frozenset(
 
 KEYS = frozenset(
     {
-        *("arguments", "autonomy", "base_url", "command", "delegated_tools"),
-        *("extra_body", "folder", "headers", "kind", "model_flag", "path", "persona"),
-        *("prices", "readable", "resume_flag", "script", "secrets", "servers_flag"),
-        *("tool_permissions", "turns_flag", "variables", "writable"),
+        *("arguments", "autonomy", "base_url", "bug_file", "command", "extra_body"),
+        *("delegated_tools", "folder", "headers", "kind", "model_flag", "path"),
+        *("persona", "prices", "readable", "resume_flag", "script", "secrets"),
+        *("servers_flag", "tool_permissions", "turns_flag", "variables", "writable"),
     }
 )
 """Likewise, keys of other sections."""

@@ -135,6 +135,8 @@ REFUSED = {
     "models.main.kind": "is changed in the file alone",
     "connectors.terminal.kind": "is changed in the file alone",
     "owners": "is changed in the file alone",
+    "notebook.bug_file": "is changed in the file alone",
+    "hiring.who": "is changed in the file alone",
     "nothing.at.all": "there is no setting",
 }
 
