@@ -406,6 +406,9 @@ class SqliteFile(msgspec.Struct, frozen=True):
         """
         newest = len(self.migrations)
         with self.told(), contextlib.ExitStack() as stack:
+            if self.path.is_dir():
+                text = f"{self.path} is a folder; give a file in it a name"
+                raise StoreRefusedError(text)
             if not self.path.is_file():
                 what = "is no file" if self.path.exists() else "does not exist"
                 raise StoreUnavailableError(

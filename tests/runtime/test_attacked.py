@@ -34,11 +34,11 @@ class Keeper(Puppet):
 async def test_who_is_killed_in_the_hook_of_an_interrupt_handles_nothing_more(
     autojump_clock: MockClock,
 ) -> None:
-    handled: list[tuple[int, Any]] = []
+    handled: list[tuple[Puppet, Any]] = []
 
     class Quitter(Puppet):
         def on_receive(self, message: Any) -> Any:
-            handled.append((id(self), message))
+            handled.append((self, message))
             return super().on_receive(message)
 
         def on_interrupt(self, message: Any) -> None:
@@ -54,7 +54,7 @@ async def test_who_is_killed_in_the_hook_of_an_interrupt_handles_nothing_more(
         await trio.sleep(1)
         (first, _), (second, message) = handled
         assert message == "next"
-        assert first != second
+        assert first is not second
 
 
 async def test_who_was_killed_stays_so_whatever_its_hook_raises(

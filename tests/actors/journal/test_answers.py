@@ -139,9 +139,10 @@ async def test_an_answer_announces_exactly_what_will_come(
     answer = answers.reply(inbound, (), finished, PERSONA, make_services())
     owed = Owed()
     verdicts = [owed.count(each) for each in answer.deliveries]
-    later = answers.notice(words(number=2, correlation_id="m1"), "x", ("replied", "ok"))
-    coming = range(others + len(answer.handed))
-    verdicts += [owed.count(later.deliveries[0]) for _ in coming]
+    for number in range(2, 2 + others + len(answer.handed)):
+        later = words(number=number, correlation_id="m1")
+        notice = answers.notice(later, "x", ("replied", "ok"))
+        verdicts.append(owed.count(notice.deliveries[0]))
     assert verdicts == [False] * (len(verdicts) - 1) + [True]
     assert all(each.text.strip() for each in answer.deliveries)
 
