@@ -326,12 +326,14 @@ def erase(
             found.add(row)
         return body
 
-    database.rewrite(decide)
-    if found.counts:
-        keep = keeping(settings)
-        with database.inspect() as rows:
-            follows = RecordComparison(rows, audited_since(settings))
-            database.write(repairs(follows, keep, []))
+    try:
+        database.rewrite(decide)
+    finally:  # also if rows are changed and only their files could not be written anew
+        if found.counts:
+            keep = keeping(settings)
+            with database.inspect() as rows:
+                follows = RecordComparison(rows, audited_since(settings))
+                database.write(repairs(follows, keep, []))
     return ErasedRows(accounts, dict(found.counts), named(database, accounts))
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import apsw
 
 from runtime.disk import flush_file
-from runtime.errors import StoreRefusedError
+from runtime.errors import StoreRefusedError, StoreUnavailableError
 from runtime.sql.database import SqlInspection, SqlReader, SqlRepair
 from runtime.sqlite import backup as backups
 from runtime.sqlite.copying import SqliteRows, unfinished_beside
@@ -167,7 +167,14 @@ class SqliteDatabase(SqlRepair):
         file = SqliteFile(self.path, PATIENCE)
         db = file.open_existing(apsw.SQLITE_OPEN_READWRITE)
         with contextlib.closing(db), file.told():
-            db.pragma("wal_checkpoint", "TRUNCATE")
+            try:
+                db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            except apsw.BusyError as error:
+                raise StoreUnavailableError(
+                    f"the rows are changed, but {file.wal_path} still has what was"
+                    " removed, because another program reads an old state: end that"
+                    " one, then start Callboard once"
+                ) from error
 
     def is_served(self) -> bool:
         """Whether a process works with it."""

@@ -1,10 +1,14 @@
 """Proves that `callboard store copy` moves all rows, both ways, and damages nothing."""
 
+# apsw's stubs name `collections.abc.Buffer`, which Python 3.11 has not got yet:
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import contextlib
 from typing import TYPE_CHECKING
 
+import apsw
 import pytest
 from click.testing import CliRunner
 
@@ -15,7 +19,7 @@ from runtime.postgresql.server import PostgresqlServer
 from runtime.postgresql.store import PostgresqlStore
 from runtime.sql.rewriting import READ
 from runtime.sqlite.database import SqliteDatabase
-from runtime.sqlite.file import SqliteFile
+from runtime.sqlite.file import SqliteFile, SqliteOptions
 from runtime.sqlite.store import SqliteStore
 from runtime.store.copying import TABLES
 from runtime.store.database import Decide
@@ -171,6 +175,23 @@ async def test_who_reads_a_table_is_named_if_it_cannot_be_written_anew() -> None
         with pytest.raises(StoreUnavailableError, match="journal could not be"):
             PostgresqlDatabase(server).rewrite(always(None))
     assert list(PostgresqlDatabase(server).every_row()) == []
+
+
+async def test_who_reads_an_old_state_of_a_file_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patience = SqliteOptions(busy_timeout=0.01)
+    monkeypatch.setattr("runtime.sqlite.database.PATIENCE", patience)
+    path = tmp_path / "callboard.db"
+    store = await SqliteStore.open(SqliteFile(path))
+    await store.commit(accepting("first"))
+    await store.aclose()
+    with contextlib.closing(apsw.Connection(str(path))) as db:
+        db.execute("BEGIN")
+        assert db.execute("SELECT count(*) FROM inbox").get == 1
+        with pytest.raises(StoreUnavailableError, match="still has what was removed"):
+            SqliteDatabase(path).rewrite(always(None))
+    assert list(SqliteDatabase(path).every_row()) == []
 
 
 def always(body: bytes | None) -> Decide:
