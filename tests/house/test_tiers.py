@@ -69,6 +69,33 @@ def test_a_test_that_hangs_fails_alone(project: Path) -> None:
         assert f"test_hanging.py::{name}" in shown
 
 
+CATCHING = """
+import time
+import pytest
+
+@pytest.mark.timeout(0.2)
+@pytest.mark.parametrize("what_was_lost", [0, 1])
+def test_that_catches_everything(what_was_lost):
+    try:
+        time.sleep(600)
+    except BaseException:  # as an actor does
+        pass
+    assert not what_was_lost
+
+def test_after(): pass
+"""
+
+
+def test_a_test_that_catches_the_end_of_its_time_fails_for_that(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text(SETTINGS)
+    (tmp_path / "test_catching.py").write_text(CATCHING)
+    settings = ("-c", str(tmp_path / "pytest.ini"), "--rootdir", str(tmp_path))
+    shown = run_pytest(tmp_path, *settings, "-n", "0")
+    assert "2 failed, 1 passed" in shown.splitlines()[-1], shown
+    assert shown.count("The test took longer than its 0.2 s") == 2
+    assert "assert not 1" in shown
+
+
 @pytest.mark.parametrize(("options", "orders"), [((), 5), (("--deep",), 20)])
 def test_the_second_tier_is_other_tests_and_more_orders(
     options: tuple[str, ...], orders: int

@@ -4,12 +4,17 @@ pytest-timeout raises in a test that takes longer than its time. Code that never
 back to Python does not notice that; some seconds later (`LONGER`) the process ends and
 shows where each thread stood. If the process is a worker of pytest-xdist, xdist calls
 that one test failed and starts another worker for those that follow.
+
+An actor takes what is raised in it for a failure of its own, and the test goes on
+without that actor's work. So a test that is over its time fails for that reason,
+whatever came of it.
 """
 
 from __future__ import annotations
 
 import faulthandler
 import os
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,6 +26,9 @@ LIMIT = "a_test_may_take"
 LONGER = "a_process_may_take_longer"
 
 STDERR = pytest.StashKey[int]()
+BEGAN = pytest.StashKey[float]()
+
+TOO_LONG = "The test took longer than its {seconds:g} s; what follows came of that."
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -63,9 +71,25 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     if not seconds or item.config.getoption("usepdb"):
         return (yield)
     seconds += float(item.config.getini(LONGER))
+    item.stash[BEGAN] = time.monotonic()
     stderr = item.config.stash[STDERR]
     faulthandler.dump_traceback_later(seconds, exit=True, file=stderr)
     try:
         return (yield)
     finally:
         faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Have a test that was over its time fail for that."""
+    report = yield
+    seconds, began = seconds_of(item), item.stash.get(BEGAN, None)
+    is_over = began is not None and time.monotonic() - began >= seconds
+    if call.when == "call" and is_over and not report.skipped:
+        report.outcome = "failed"
+        told = TOO_LONG.format(seconds=seconds)
+        report.longrepr = f"{told}\n\n{report.longreprtext}"
+    return report
