@@ -382,6 +382,46 @@ def test_wherever_a_thread_stops_on_its_way_its_call_is_made_once_or_refused(
         assert refused == []
 
 
+@pytest.mark.parametrize("line", range(1, 12))
+def test_wherever_a_finalizer_tells_in_the_midst_of_a_call_both_are_made(
+    line: int,
+) -> None:
+    made: list[str] = []
+    pump = dispatcher.Dispatcher(print)
+    left = line
+
+    def call(name: str) -> None:
+        pump.call_soon(Nobody(), partial(made.append, name))
+
+    def finalize(_frame: FrameType, event: str, _arg: object) -> Any:
+        nonlocal left
+        left -= event == "line"
+        if left == 0:  # the collector may run one anywhere, in the same thread
+            call("finalizer")
+            left = -1
+        return finalize
+
+    def run() -> None:
+        sys.settrace(
+            lambda frame, _event, _arg: (
+                finalize if frame.f_code in Pausing.CODES else None
+            )
+        )
+        try:
+            call("call")
+        finally:
+            sys.settrace(None)
+
+    async def main() -> None:
+        pump.open()
+        await in_thread(run)
+        await trio.testing.wait_all_tasks_blocked()
+        pump.close()
+
+    trio.run(main)
+    assert sorted(made) == ["call", "finalizer"][: 1 + (left < 0)]
+
+
 MAKERS = {
     each.__code__
     for each in (
