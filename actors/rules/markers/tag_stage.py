@@ -130,7 +130,9 @@ _TEXT = _Mode(
     *_ROLES,
 )
 # A tag before its `>`, then its content; both end with the same closing tag.
-_HEADS = {f"<{tag}": _Mode(f"</{tag}>|/?>", f"</{tag}>", "/>") for tag in HIDDEN_TAGS}
+_HEADS = {
+    f"<{tag}": _Mode(f"</{tag}>|/?>", f"</{tag}>", "/>", ">") for tag in HIDDEN_TAGS
+}
 _BODIES = {f"<{tag}": _Mode(f"</{tag}>", f"</{tag}>") for tag in HIDDEN_TAGS}
 _THINKING = frozenset(f"<{tag}" for tag in THINKING_TAGS)
 

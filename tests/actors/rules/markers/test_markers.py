@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from actors.messages.inbound import Role
+from actors.rules.markers import tag_stage
 from actors.rules.markers.actions import Delegation
 from actors.rules.markers.parser import (
     MAX_DELEGATIONS,
@@ -187,6 +189,9 @@ def test_blanks_around_a_name_do_no_harm() -> None:
         ("a <Thinking>x</THINKING> z", "thinking", "a z"),
         ("a <think>hm", "thinking", "a"),
         ("a <think>[DELEGATE:b]x[/DELEGATE]</think> z", "thinking", "a z"),
+        ("a <think>use <br/> here</think> z", "thinking", "a z"),
+        ("a <think x='y'>m/> [DELEGATE:b]x[/DELEGATE]</think> z", "thinking", "a z"),
+        ('a <tool_call>{"x": "<br/>"}</tool_call> z', "tool_call", "a z"),
         ("hm </think> z", "stray_end", "hm z"),
         ("a <function_calls><invoke>x</invoke></function_calls> z", "tool_call", "a z"),
         ("a <tool_call{}</tool_call> z", "tool_call", "a z"),
@@ -202,6 +207,18 @@ def test_what_is_not_a_whole_delegation_is_hidden_and_reported(
     assert parsed.delegations == ()
     assert reasons(text) == [reason]
     assert re.sub(r"\s+", " ", parsed.visible) == re.sub(r"\s+", " ", shown)
+
+
+MODES = [each for each in gc.get_objects() if isinstance(each, tag_stage._Mode)]
+
+
+@given(st.lists(pieces, max_size=6).map("".join), st.integers(0, 20))
+def test_the_quick_search_for_a_tag_finds_what_the_whole_one_does(
+    text: str, at: int
+) -> None:
+    for mode in MODES:
+        found, wanted = mode.search(text, at), mode.tokens.search(text, at)
+        assert (found and found.span()) == (wanted and wanted.span())
 
 
 @pytest.mark.parametrize(
