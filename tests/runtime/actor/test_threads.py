@@ -7,7 +7,7 @@ import sys
 import threading
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pykka
 import pytest
@@ -24,8 +24,8 @@ from runtime.testing import Probe
 from tests.support.puppet import Puppet, crash, do, hang, wait
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
+    from collections.abc import Callable, Generator
+    from types import FrameType, FunctionType
 
 THREADS = 8
 EACH = 12_500
@@ -301,38 +301,91 @@ def test_threads_that_meet_the_loops_end_are_all_served_or_refused() -> None:
         assert (served["made"], pump.foreign_waiting) == (len(accepted), 0)
 
 
-class Pausing:
-    """Has a thread wait before one of the lines by which it hands in a call.
+class Posts:
+    """A dispatcher, and what became of the calls that were handed in."""
 
-    Args:
-        line: before which of them, from 1; it waits nowhere if there are fewer.
+    def __init__(self) -> None:
+        self.pump = dispatcher.Dispatcher(print)
+        self.made: list[str] = []
+        self.refused: list[str] = []
+
+    def send(self, name: str) -> None:
+        """Hand in a call."""
+        try:
+            self.pump.call_soon(Nobody(), partial(self.made.append, name))
+        except pykka.ActorDeadError:
+            self.refused.append(name)
+
+    def send_from_thread(self, name: str) -> None:
+        """Hand in a call from another thread, and wait until that has ended."""
+        thread = threading.Thread(target=self.send, args=(name,))
+        thread.start()
+        thread.join()
+
+
+@contextlib.contextmanager
+def at_line(
+    line: int, act: Callable[[], object], *functions: FunctionType
+) -> Generator[list[int]]:
+    """Act before one of the lines that this thread runs of some functions, from 1.
+
+    Gives what holds a number once that was done: there may be fewer lines.
     """
+    codes = {each.__code__ for each in functions}
+    left, done = line, list[int]()
 
-    CODES = (dispatcher.Dispatcher.call_soon.__code__,)
+    def step(_frame: FrameType, event: str, _arg: object) -> Any:
+        nonlocal left
+        left -= event == "line"
+        if left == 0 and not done:
+            done.append(line)
+            act()
+        return step
 
-    def __init__(self, line: int) -> None:
-        self._left = line
+    def trace(frame: FrameType, _event: str, _arg: object) -> Any:
+        return step if frame.f_code in codes else None
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield done
+    finally:
+        sys.settrace(before)
+
+
+CALL_SOON = cast("FunctionType", dispatcher.Dispatcher.call_soon)
+MAKERS = tuple(
+    cast("FunctionType", each)
+    for each in (
+        dispatcher.Dispatcher._make_foreign_calls,
+        dispatcher.Dispatcher._make_calls,
+        dispatcher.Dispatcher.close,
+    )
+)
+
+
+class StoppedThread(threading.Thread):
+    """Hands in a call, and stops before one of its lines until it may go on."""
+
+    def __init__(self, posts: Posts, line: int) -> None:
+        super().__init__()
+        self.posts = posts
+        self.line = line
         self.is_there = threading.Event()
         self.goes_on = threading.Event()
 
-    def run(self, call: Callable[[], object]) -> None:
-        """Call something in this thread, which waits on its way."""
-        sys.settrace(self._trace)
-        try:
-            call()
-        finally:
-            sys.settrace(None)
-            self.is_there.set()
+    def run(self) -> None:
+        with at_line(self.line, self.stop, CALL_SOON):
+            self.posts.send("one")
+        self.is_there.set()
 
-    def _trace(self, frame: FrameType, _event: str, _arg: object) -> Any:
-        return self._step if frame.f_code in self.CODES else None
+    def stop(self) -> None:
+        self.is_there.set()
+        self.goes_on.wait(5)
 
-    def _step(self, _frame: FrameType, event: str, _arg: object) -> Any:
-        self._left -= event == "line"
-        if self._left == 0 and not self.is_there.is_set():
-            self.is_there.set()
-            self.goes_on.wait(5)
-        return self._step
+    def end(self) -> None:
+        self.goes_on.set()
+        self.join()
 
 
 @pytest.mark.parametrize("meanwhile", ["made", "closed", "told", "finished"])
@@ -340,96 +393,56 @@ class Pausing:
 def test_wherever_a_thread_stops_on_its_way_its_call_is_made_once_or_refused(
     line: int, meanwhile: str
 ) -> None:
-    made: list[str] = []
-    refused: list[str] = []
-    pausing = Pausing(line)
-    pump = dispatcher.Dispatcher(print)
-
-    def send(name: str) -> None:
-        try:
-            pump.call_soon(Nobody(), partial(made.append, name))
-        except pykka.ActorDeadError:
-            refused.append(name)
-
-    thread = threading.Thread(target=pausing.run, args=(partial(send, "one"),))
-
-    async def tell() -> None:
-        await in_thread(send, "two")
-        await trio.testing.wait_all_tasks_blocked()
+    posts = Posts()
+    thread = StoppedThread(posts, line)
+    acts: dict[str, Callable[[], object]] = {
+        "made": posts.pump._make_foreign_calls,
+        "closed": posts.pump.close,
+        "told": partial(posts.send_from_thread, "two"),
+    }
 
     async def main() -> None:
-        pump.open()
+        posts.pump.open()
         thread.start()
-        assert pausing.is_there.wait(5)
-        if meanwhile == "finished":
-            return
-        if meanwhile == "told":
-            await tell()
-        else:
-            {"made": pump._make_foreign_calls, "closed": pump.close}[meanwhile]()
-        pausing.goes_on.set()
-        await in_thread(thread.join)
-        await trio.testing.wait_all_tasks_blocked()
-        pump.close()
+        assert thread.is_there.wait(5)
+        if meanwhile in acts:
+            acts[meanwhile]()
+            await in_thread(thread.end)
+            await trio.testing.wait_all_tasks_blocked()
+            posts.pump.close()
 
     trio.run(main)
-    pausing.goes_on.set()
-    thread.join()
-    sent = ["one", "two"] if meanwhile == "told" else ["one"]
-    assert sorted(made + refused) == sent
-    assert pump.foreign_waiting == 0
-    if meanwhile in {"made", "told"}:
-        assert refused == []
+    thread.end()
+    check(posts, ["one", "two"] if meanwhile == "told" else ["one"])
+    assert not posts.refused or meanwhile in {"closed", "finished"}
+
+
+def check(posts: Posts, names: list[str]) -> None:
+    assert sorted(posts.made + posts.refused) == names
+    assert posts.pump.foreign_waiting == 0
 
 
 @pytest.mark.parametrize("line", range(1, 12))
 def test_wherever_a_finalizer_tells_in_the_midst_of_a_call_both_are_made(
     line: int,
 ) -> None:
-    made: list[str] = []
-    pump = dispatcher.Dispatcher(print)
-    left = line
+    posts = Posts()
 
-    def call(name: str) -> None:
-        pump.call_soon(Nobody(), partial(made.append, name))
+    def run() -> list[int]:
+        # The collector may run one anywhere, in the same thread.
+        with at_line(line, partial(posts.send, "finalizer"), CALL_SOON) as done:
+            posts.send("call")
+        return done
 
-    def finalize(_frame: FrameType, event: str, _arg: object) -> Any:
-        nonlocal left
-        left -= event == "line"
-        if left == 0:  # the collector may run one anywhere, in the same thread
-            call("finalizer")
-            left = -1
-        return finalize
-
-    def run() -> None:
-        sys.settrace(
-            lambda frame, _event, _arg: (
-                finalize if frame.f_code in Pausing.CODES else None
-            )
-        )
-        try:
-            call("call")
-        finally:
-            sys.settrace(None)
-
-    async def main() -> None:
-        pump.open()
-        await in_thread(run)
+    async def main() -> list[int]:
+        posts.pump.open()
+        done = await in_thread(run)
         await trio.testing.wait_all_tasks_blocked()
-        pump.close()
+        posts.pump.close()
+        return done
 
-    trio.run(main)
-    assert sorted(made) == ["call", "finalizer"][: 1 + (left < 0)]
-
-
-MAKERS = {
-    each.__code__
-    for each in (
-        dispatcher.Dispatcher._make_foreign_calls,
-        dispatcher.Dispatcher._make_calls,
-        dispatcher.Dispatcher.close,
-    )
-}
+    check(posts, ["call", "finalizer"][: 1 + len(trio.run(main))])
+    assert posts.refused == []
 
 
 @pytest.mark.parametrize("is_closing", [True, False])
@@ -437,49 +450,21 @@ MAKERS = {
 def test_wherever_the_loop_stops_a_threads_call_is_made_once_or_refused(
     line: int, *, is_closing: bool
 ) -> None:
-    made: list[str] = []
-    refused: list[str] = []
-    pump = dispatcher.Dispatcher(print)
-    left = line
+    posts = Posts()
 
-    def send(name: str) -> None:
-        try:
-            pump.call_soon(Nobody(), partial(made.append, name))
-        except pykka.ActorDeadError:
-            refused.append(name)
-
-    def send_at_line(_frame: FrameType, event: str, _arg: object) -> Any:
-        nonlocal left
-        left -= event == "line"
-        if left == 0:
-            thread = threading.Thread(target=send, args=("two",))
-            thread.start()
-            thread.join()
-            left = -1
-        return send_at_line
-
-    def trace(frame: FrameType, _event: str, _arg: object) -> Any:
-        return send_at_line if frame.f_code in MAKERS else None
-
-    async def main() -> None:
-        pump.open()
-        thread = threading.Thread(target=send, args=("one",))
-        thread.start()
-        thread.join()  # the loop has not seen to it yet
-        before = sys.gettrace()
-        sys.settrace(trace)
-        try:
+    async def main() -> list[int]:
+        posts.pump.open()
+        posts.send_from_thread("one")  # the loop has not seen to it yet
+        act = partial(posts.send_from_thread, "two")
+        with at_line(line, act, *MAKERS) as done:
             if is_closing:
-                pump.close()
+                posts.pump.close()
             await trio.testing.wait_all_tasks_blocked()
-        finally:
-            sys.settrace(before)
+        return done
 
-    trio.run(main)
-    assert sorted(made + refused) == ["one", "two"][: 1 + (left < 0)]
-    assert made[:1] == ["one"]
-    assert is_closing or not refused
-    assert pump.foreign_waiting == 0
+    check(posts, ["one", "two"][: 1 + len(trio.run(main))])
+    assert posts.made[:1] == ["one"]
+    assert is_closing or not posts.refused
 
 
 def test_a_thread_that_is_interrupted_on_its_way_stops_nobody_elses_calls() -> None:
