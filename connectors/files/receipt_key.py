@@ -57,20 +57,35 @@ def load_or_make(database: Path) -> bytes:
     if known:
         return known
     path, key = path_of(database), secrets.token_bytes(LENGTH)
-    # Why a name of its own first: a key that was cut off by a crash would be none.
-    fresh = path.with_name(f"{path.name}.{os.getpid()}")
+    # Why a name of its own first: a key that was cut off by a crash would be none. In
+    # containers, starts on one folder have the same process id.
+    fresh = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Left by a start that was cut off; in a container, each has the same number.
-        fresh.unlink(missing_ok=True)
         opened = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
         with os.fdopen(opened, "wb") as file:
             file.write(key)
             file.flush()
             os.fsync(file.fileno())
-        fresh.replace(path)
+        put(fresh, path)
     except OSError as error:
         raise SettingsError(f"cannot be made: {error.strerror}", file=str(path)) from (
             error
         )
-    return key
+    return load(database)
+
+
+def put(fresh: Path, path: Path) -> None:
+    """Give a file its name, unless another start has just made one of that name.
+
+    Raises:
+        OSError: it cannot be.
+    """
+    try:
+        path.hardlink_to(fresh)
+    except FileExistsError:
+        fresh.unlink()
+    except OSError:  # no hard links there: the last of several starts wins
+        fresh.replace(path)
+    else:
+        fresh.unlink()

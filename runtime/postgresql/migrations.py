@@ -315,13 +315,15 @@ def refuse_other(db: Db, name: str, newest: int = len(MIGRATIONS)) -> int:
         StoreRefusedError: another program's tables have our names.
         StoreTooNewError: a newer release wrote it.
     """
+    # Why first: another start may make the tables between two looks, and only a query
+    # of the catalog sees at once what was committed since the transaction began.
+    taken = db.execute(
+        """SELECT relname FROM pg_class WHERE relname = ANY(%s::text[])
+        AND relnamespace = to_regnamespace(quote_ident(current_schema()))""",
+        (["change", "lease", "node", "node_card", "writer", *TABLES],),
+    ).fetchall()
     version = version_of(db)
     if version is None:
-        taken = db.execute(
-            """SELECT relname FROM pg_class WHERE relname = ANY(%s::text[])
-            AND relnamespace = to_regnamespace(quote_ident(current_schema()))""",
-            (["change", "lease", "node", "node_card", "writer", *TABLES],),
-        ).fetchall()
         if taken:
             raise StoreRefusedError(
                 f"{name} has a table {taken[0][0]!r} of another program; nothing in it"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -45,15 +46,20 @@ def test_a_key_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
     assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
-def test_what_a_start_left_that_was_cut_off_keeps_no_other_from_it(
-    tmp_path: Path,
-) -> None:
-    database = tmp_path / "callboard.db"
-    path = receipt_key.path_of(database)
-    # In a container each start has the same process id.
-    path.with_name(f"{path.name}.{os.getpid()}").write_bytes(b"half")
-    assert len(receipt_key.load_or_make(database)) == receipt_key.LENGTH
-    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+def test_starts_at_the_same_moment_have_one_key(tmp_path: Path) -> None:
+    starts = 4
+    together = Barrier(starts)
+
+    def start(_: int) -> bytes:
+        together.wait()
+        return receipt_key.load_or_make(database)
+
+    with ThreadPoolExecutor(starts) as threads:
+        for number in range(20):
+            database = tmp_path / str(number) / "callboard.db"
+            (key,) = set(threads.map(start, range(starts)))
+            assert receipt_key.load(database) == key
+            assert len([*database.parent.iterdir()]) == 1
 
 
 def test_a_cut_key_and_one_that_cannot_be_kept_are_said(tmp_path: Path) -> None:

@@ -180,6 +180,30 @@ async def test_a_newer_releases_database_is_refused() -> None:
         await PostgresqlStore.open(server)
 
 
+FEW = (
+    """CREATE TABLE record(number integer);
+    CREATE TABLE callboard_schema(version integer);
+    INSERT INTO callboard_schema VALUES (0)""",
+)
+"""Few tables: of the news of many, the server tells all connections at once."""
+
+
+def migrate_alone(server: PostgresqlServer) -> None:
+    with server.connect("tests") as db:
+        migrate(db, server.name, FEW)
+
+
+async def test_several_may_be_the_first_to_open_an_empty_database() -> None:
+    server = database("first_one")
+    waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    async with trio.open_nursery() as nursery:
+        with server.connect("tests") as db, db.transaction():
+            migrate(db, server.name, FEW)
+            nursery.start_soon(trio.to_thread.run_sync, migrate_alone, server)
+            while not db.execute(waiting).fetchone():
+                await trio.lowlevel.checkpoint()
+
+
 async def test_a_step_that_fails_changes_nothing() -> None:
     server = database("halfway_one")
     with server.connect("tests") as db:
