@@ -14,7 +14,7 @@ from connectors.config.app import ADMIN_PORT, HttpConfig
 from connectors.settings.load import settings_type
 from connectors.web.eliza.platform import WebConfig
 from connectors.web.page.platform import PageConfig
-from tests.processes.running import PATIENCE, ROOT
+from tests.processes.running import PATIENCE, ROOT, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,8 +48,8 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     analyze = program("systemd-analyze")
     text = UNIT.read_text(encoding="utf-8")
     unit = tmp_path / UNIT.name
-    run = re.sub(r"ExecStart=\S+", "ExecStart=/bin/true", text)
-    unit.write_text(run, encoding="utf-8")
+    text = re.sub(r"ExecStart=\S+", "ExecStart=/bin/true", text)
+    unit.write_text(text, encoding="utf-8")
     assert "callboard.service" not in said(analyze, "verify", "--man=no", str(unit))
     told = said(analyze, "security", "--offline=true", str(unit))
     level = re.search(r"exposure level for callboard.service: ([\d.]+)", told)
@@ -61,8 +61,8 @@ def test_systemd_takes_the_backup_and_its_timer(tmp_path: Path) -> None:
     analyze = program("systemd-analyze")
     for name in ("callboard-backup.service", "callboard-backup.timer"):
         text = UNIT.with_name(name).read_text(encoding="utf-8")
-        run = re.sub(r"ExecStart=\S+", "ExecStart=/bin/true", text)
-        (tmp_path / name).write_text(run, encoding="utf-8")
+        text = re.sub(r"ExecStart=\S+", "ExecStart=/bin/true", text)
+        (tmp_path / name).write_text(text, encoding="utf-8")
     units = [str(each) for each in tmp_path.iterdir()]
     assert "callboard-backup" not in said(analyze, "verify", "--man=no", *units)
 
@@ -145,17 +145,77 @@ def test_the_container_runs_as_nobody_and_asks_after_itself() -> None:
         assert (ROOT / copied).exists()
 
 
-def test_the_composition_is_read_only_and_whole() -> None:
-    text = (DEPLOY / "container" / "compose.yml").read_text(encoding="utf-8")
-    found = yaml.safe_load(text)
-    own = found["services"]["callboard"]
-    assert own["read_only"]
-    assert own["cap_drop"] == ["ALL"]
-    assert set(own["secrets"]) == found["secrets"].keys()
+def composition(path: str) -> dict[str, Any]:
+    """Read a composition, whose secrets and volumes must be those that are used."""
+    found: dict[str, Any] = yaml.safe_load((DEPLOY / path).read_text(encoding="utf-8"))
+    services: list[dict[str, Any]] = [*found["services"].values()]
+    used = {name for each in services for name in each.get("secrets", ())}
+    assert used == found["secrets"].keys()
     named = {
         volume.partition(":")[0]
-        for service in found["services"].values()
-        for volume in service["volumes"]
+        for each in services
+        for volume in each["volumes"]
         if not volume.startswith((".", "/"))
     }
     assert named == found["volumes"].keys()
+    return found
+
+
+def test_the_composition_is_read_only_and_whole() -> None:
+    own = composition("container/compose.yml")["services"]["callboard"]
+    assert own["read_only"]
+    assert own["cap_drop"] == ["ALL"]
+
+
+def test_the_composed_nodes_are_one_company_behind_one_proxy() -> None:
+    found = composition("nodes/compose.yml")
+    services = found["services"]
+    nodes = {name: services[name] for name in services if name.startswith("node-")}
+    assert len(nodes) == 3
+    database = services["database"]
+    for own in (database, *nodes.values()):
+        assert own["read_only"]
+        assert own["cap_drop"] == ["ALL"]
+    assert database["user"] == "postgres"
+    assert "pg_isready" in database["healthcheck"]["test"]
+    names = {
+        each["environment"].pop("CALLBOARD_NODES__NAME") for each in nodes.values()
+    }
+    assert len(names) == len(nodes)
+    for name, own in nodes.items():
+        assert own["environment"].pop("CALLBOARD_NODES__ADDRESS") == name
+        assert int(own["stop_grace_period"].removesuffix("s")) > 3 * DRAIN
+        assert own["depends_on"] == {"database": {"condition": "service_healthy"}}
+        assert own == nodes["node-a"], "nodes share all but name and address"
+    (network,) = found["networks"]["default"]["ipam"]["config"]
+    trusted = services["node-a"]["environment"][
+        "CALLBOARD_CONNECTORS__HTTP__TRUSTED_PROXIES"
+    ]
+    assert trusted == f'["{network["subnet"]}"]'
+    caddy = (DEPLOY / "nodes" / "Caddyfile").read_text(encoding="utf-8")
+    asked = re.findall(rf"(node-\w+):{HttpConfig().port}", caddy)
+    assert asked == [*nodes] == services["proxy"]["depends_on"]
+    assert f"health_port {ADMIN_PORT}\n" in caddy
+    assert "health_uri /readyz\n" in caddy
+
+
+def test_the_settings_of_composed_nodes_are_right(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    for name in ("dsn", "http", "admin"):
+        secret = tmp_path / "run" / name
+        secret.write_text(f"postgresql://{name}/0123456789", encoding="utf-8")
+        secret.chmod(0o400)
+    node = composition("nodes/compose.yml")["services"]["node-b"]
+    variables = {
+        name: value.replace("/run/secrets", str(tmp_path / "run"))
+        for name, value in node["environment"].items()
+    }
+    assert run("init", "--yes", folder=tmp_path).code == 0
+    done = run("config", "check", folder=tmp_path, admin_port=ADMIN_PORT, **variables)
+    assert done.code == 0, done.said
+
+
+def test_caddy_takes_the_file_for_nodes() -> None:
+    path = str(DEPLOY / "nodes" / "Caddyfile")
+    ways = ("--adapter", "caddyfile", "--config", path)
+    assert "Valid configuration" in said(program("caddy"), "validate", *ways)

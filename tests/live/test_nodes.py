@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import signal
 import socket
+import sys
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -18,10 +21,7 @@ import trio.testing
 
 from tests.fakes.store.cut_proxy import CutProxy
 from tests.live.test_postgresql_faults import BETWEEN, CHATS, Company, check
-from tests.processes.running import PATIENCE, Server, run, served
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.processes.running import PATIENCE, ROOT, Server, environment, run, served
 
 FAULTS = int(os.environ.get("CALLBOARD_FAULTS", "5"))
 NAMES = ("a", "b", "c")
@@ -177,3 +177,31 @@ async def test_nothing_is_lost_or_doubled_by_three_nodes(tmp_path: Path) -> None
         assert "Traceback" not in log
     finally:
         nodes.end()
+
+
+@pytest.mark.live
+@pytest.mark.timeout(0)
+async def test_the_script_to_try_three_nodes_goes_on_after_a_kill() -> None:
+    script = ROOT / "config" / "deploy" / "nodes" / "three_nodes.sh"
+    variables = environment({"PORT": str(free_port())})
+    variables["PATH"] += f":{Path(sys.executable).parent}"
+    del variables["CALLBOARD_ADMIN__IS_ON"]
+    done = await trio.run_process(
+        ["bash", script],
+        env=variables,
+        capture_stdout=True,
+        capture_stderr=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    said = done.stdout.decode()
+    before, _, after = said.partition("kill -9 of ")
+    owner = after[0]
+    for node in NAMES:
+        assert f"{node}: what is 6 * 7? 6 * 7 = 42\n" in before
+        assert (f"{node}: what is 2 ** 10? 2 ** 10 = 1024\n" in after) == (
+            node != owner
+        )
+    assert re.search(rf"^{owner} +runs the company", before, re.MULTILINE)
+    assert re.search(rf"^{owner} +is gone", after, re.MULTILINE)
+    assert re.search(rf"^[^{owner}] +runs the company", after, re.MULTILINE)
