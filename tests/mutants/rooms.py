@@ -129,8 +129,8 @@ ROOMS = (
     Mutant(
         "colleagues: turns in the open are not counted",
         "actors/delegation/handing.py",
-        "turns=chain.turns + 1",
-        "turns=1",
+        "    each_turns = (turns - turned) // granted if granted else 0\n",
+        "    each_turns = turns if granted else 0\n",
         ("tests/stories/inbound/test_speaking_openly.py",),
     ),
     Mutant(
