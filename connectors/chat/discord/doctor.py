@@ -25,8 +25,8 @@ PORTAL = "https://discord.com/developers/applications"
 MESSAGE_CONTENT = 1 << 18 | 1 << 19
 
 # Source: developers' reference, "Permissions": view channels, send messages, also in
-# threads, read message history, add reactions.
-RIGHTS = 1 << 10 | 1 << 11 | 1 << 38 | 1 << 16 | 1 << 6
+# threads, attach files, read message history, add reactions.
+RIGHTS = 1 << 10 | 1 << 11 | 1 << 38 | 1 << 15 | 1 << 16 | 1 << 6
 
 ANSWERED_WITHIN = 10.0
 """Seconds."""

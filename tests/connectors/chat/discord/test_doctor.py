@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import discord
+
 from connectors.admin.probes import ask_all
 from connectors.chat.discord.doctor import probes
 from tests.support.chat.discord_bed import DiscordBed, open_bed
@@ -48,6 +50,15 @@ async def test_a_bot_in_no_server_is_told_how_to_invite_it() -> None:
         [(state, _, cure)] = found
         assert state == "warning"
         assert f"client_id={bed.bots['anna']}" in cure
+        asked = discord.Permissions(int(cure.rpartition("permissions=")[2]))
+        assert asked == discord.Permissions(
+            view_channel=True,
+            send_messages=True,
+            send_messages_in_threads=True,
+            attach_files=True,
+            read_message_history=True,
+            add_reactions=True,
+        )
 
 
 async def test_discord_that_is_away_is_a_warning() -> None:
