@@ -6,9 +6,6 @@ from tests.mutants.mistake import Mutant
 
 STRUCK = ("tests/stories/hooks/test_struck_words.py",)
 LINES = ("tests/actors/inbound/test_chat_lines.py",)
-PASSING = (
-    "tests/simulation/test_simulation.py::test_one_persons_trouble_holds_up_nobody_else",
-)
 QUEUE = ("tests/actors/session/test_queue.py",)
 PERMITS = ("tests/actors/models/test_limiter.py",)
 CIRCUITS = ("tests/actors/models/test_accounts.py",)
@@ -71,7 +68,7 @@ PROMISES = (
         "actors/session/queue.py",
         "key=lambda x: (x.whose[:1] in lets_go_first, self._last_turn(x))",
         "key=self._last_turn",
-        PASSING,
+        QUEUE,
     ),
     Mutant(
         "whoever floods waits for ever",
