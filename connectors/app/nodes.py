@@ -30,6 +30,7 @@ import trio
 
 from connectors.admin.applied_settings import Flat, flat
 from connectors.chat.platforms import platform_of
+from connectors.chat.server_transport import listen_on
 from connectors.config.app import ADMIN_PORT, AppConfig, address_of
 from connectors.files import receipt_key
 from runtime import __version__
@@ -526,12 +527,12 @@ class Doorkeeper:
         """Listen until something has happened; gives what listens, by connector.
 
         Raises:
-            OSError: an address cannot be listened on.
+            ListenError: an address cannot be listened on.
         """
         sockets: dict[str, socket.socket] = {}
         with contextlib.ExitStack() as stack:
             for name, (host, port) in doors_of_company(config).items():
-                sockets[name] = listening(host, port)
+                sockets[name] = listen_on(f"connectors.{name}", host, port)
                 stack.callback(sockets[name].close)
                 place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
                 self._tell(f"{name}: standing by, listening on {place}")
@@ -599,7 +600,7 @@ class Doorkeeper:
         """Serve `/healthz`, `/readyz` and `/metrics` where operators look."""
         port = ADMIN_PORT if config.admin.port is None else config.admin.port
         try:
-            door = listening(config.admin.host, port)
+            door = listen_on("admin", config.admin.host, port)
         except OSError as error:
             if config.admin.port is not None:
                 raise
@@ -649,18 +650,3 @@ async def pump(source: trio.SocketStream, target: trio.SocketStream) -> None:
         while part := await source.receive_some(CHUNK):
             await target.send_all(part)
         await target.send_eof()
-
-
-def listening(host: str, port: int) -> socket.socket:
-    """Listen on an address.
-
-    Raises:
-        OSError: it is taken, or does not exist.
-    """
-    found = socket.getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )
-    family, _, _, _, address = found[0]
-    door = socket.create_server(address, family=family, backlog=1024)  # pyright: ignore[reportArgumentType]
-    door.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return door

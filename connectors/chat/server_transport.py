@@ -7,18 +7,19 @@ already ends the start with a message.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import secrets
+import socket
 from contextlib import contextmanager, suppress
 from ipaddress import IPv6Address, ip_address, ip_network
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import trio
 
 from actors.errors import DeliveryBusyError, SenderRefusedError
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable, Generator
 
     from actors.messages.deliveries import Delivery, Draft, Typing
@@ -46,6 +47,53 @@ def caller_at(host: str) -> str:
         host = str(ip_network((address, bits), strict=False))
     digest = hashlib.blake2b(host.encode(), key=SALT, digest_size=8)
     return f"address {digest.hexdigest()}"
+
+
+class ListenError(OSError):
+    """A server cannot listen where the settings say; the text says why.
+
+    Args:
+        text: what is wrong, and what to do.
+        is_taken: whether another program has the address.
+    """
+
+    def __init__(self, text: str, *, is_taken: bool = False) -> None:
+        super().__init__(text)
+        self.is_taken = is_taken
+
+
+def listen_on(table: str, host: str, port: int) -> socket.socket:
+    """Listen on an address of this machine.
+
+    Args:
+        table: the table of settings that names the address, for the text of an error.
+        host: an address, or a name that has one.
+        port: 0: one that is free.
+
+    Raises:
+        ListenError: the address is taken, or does not exist.
+    """
+    try:
+        found = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        family, _, _, _, address = found[0]
+        # Why a cast: typeshed counts addresses of families that TCP never has.
+        place = cast("tuple[str, int]", address)
+        listening = socket.create_server(place, family=family, backlog=1024)
+        # Why here: asyncio sets this only on sockets that name their protocol, which
+        # those made by `create_server` do not; without it each answer on a kept
+        # connection waits 40 ms for the client's acknowledgement of its head.
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    except OSError as error:
+        # Python repeats the address in its text.
+        why = (error.strerror or str(error)).partition(" (while")[0].lower()
+        raise ListenError(
+            f"{table}: cannot listen on {host}:{port}: {why}; "
+            "end the other program or set another host or port",
+            is_taken=error.errno == errno.EADDRINUSE,
+        ) from error
+    return listening
 
 
 class ServerTransport:

@@ -96,19 +96,6 @@ class ApiError(Exception):
         return "server_error" if self.status >= 500 else "invalid_request_error"
 
 
-class ListenError(OSError):
-    """The server cannot listen where the settings say; the text says why.
-
-    Args:
-        text: what is wrong, and what to do.
-        is_taken: whether another program has the address.
-    """
-
-    def __init__(self, text: str, *, is_taken: bool = False) -> None:
-        super().__init__(text)
-        self.is_taken = is_taken
-
-
 class ApiErrorFields(msgspec.Struct, frozen=True):
     """What OpenAI's clients read from an error."""
 

@@ -21,9 +21,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from connectors.asyncio_bridge.bridge import BridgeError
-from connectors.chat.server_transport import ServerTransport
+from connectors.chat.server_transport import ListenError, ServerTransport
 from connectors.config.app import ADMIN_PORT
-from connectors.web.errors import ApiError, ListenError, refuse
+from connectors.web.errors import ApiError, refuse
 from connectors.web.request import check_access
 from connectors.web.server import HttpSettings, make_app, open_socket, serve
 from runtime.errors import MisuseError

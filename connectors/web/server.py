@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
-import ipaddress
 import socket
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import msgspec
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 
+from connectors.chat.server_transport import ListenError, listen_on
+from connectors.config.checks import is_loopback
 from connectors.web.connection import ConnectionLimits, connection_type
-from connectors.web.errors import ApiError, ListenError, refuse
+from connectors.web.errors import ApiError, refuse
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -123,35 +123,7 @@ def open_socket(
         )
     if given is not None:
         return given
-    try:
-        found = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-        family, _, _, _, address = found[0]
-        # Why a cast: typeshed counts addresses of families that TCP never has.
-        door = cast("tuple[str, int]", address)
-        listening = socket.create_server(door, family=family, backlog=1024)
-        # Why here: asyncio sets this only on sockets that name their protocol, which
-        # those made by `create_server` do not; without it each answer on a kept
-        # connection waits 40 ms for the client's acknowledgement of its head.
-        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    except OSError as error:
-        # Python repeats the address in its text.
-        why = (error.strerror or str(error)).partition(" (while")[0].lower()
-        raise ListenError(
-            f"{place}: cannot listen on {host}:{port}: {why}; "
-            "end the other program or set another host or port",
-            is_taken=error.errno == errno.EADDRINUSE,
-        ) from error
-    return listening
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether a host is reached from this machine only."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return listen_on(place, host, port)
 
 
 def make_app(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import socket
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import trio
 from msgspec import structs
@@ -18,7 +18,7 @@ from actors.errors import DeliveryBusyError, DeliveryRefusedError
 from actors.messages.deliveries import Abilities, Delivery, Draft, NotedMessage, Typing
 from actors.rules.text.limits import RecentMap
 from connectors.chat.outbox import ClientOutbox
-from connectors.chat.server_transport import ServerTransport
+from connectors.chat.server_transport import ListenError, ServerTransport, listen_on
 from connectors.chat.websocket import frames
 from connectors.chat.websocket.connection import ClientConnection
 from connectors.chat.websocket.frames import ClientGoneError, ClientRefusedError
@@ -330,28 +330,14 @@ def open_socket(
     """Listen where the settings say, unless what is given listens there already.
 
     Raises:
-        OSError: the address is taken, does not exist, or is open to others without a
-            key.
+        ListenError: the address is taken, does not exist, or is open to others
+            without a key.
     """
     host, port = config.host, config.port
     if config.api_key is None and not is_loopback(host):
         text = f"host {host!r} can be reached from other machines; set api_key"
-        raise OSError(f"connectors.{name}: {text}")
-    if given is not None:
-        return given
-    try:
-        found = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-        family, _, _, _, address = found[0]
-        # Why a cast: typeshed counts addresses of families that TCP never has.
-        place = cast("tuple[str, int]", address)
-        return socket.create_server(place, family=family, backlog=1024)
-    except OSError as error:
-        why = (error.strerror or str(error)).partition(" (while")[0].lower()
-        text = f"cannot listen on {host}:{port}: {why}"
-        cure = "end the other program or set another host or port"
-        raise OSError(f"connectors.{name}: {text}; {cure}") from error
+        raise ListenError(f"connectors.{name}: {text}")
+    return given or listen_on(f"connectors.{name}", host, port)
 
 
 def make_transport(

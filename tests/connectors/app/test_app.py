@@ -11,11 +11,11 @@ import pytest
 
 from connectors.app.app import open_app
 from connectors.chat.platforms import serving
+from connectors.chat.server_transport import ListenError
 from connectors.chat.terminal.platform import with_terminal
 from connectors.config.tools import WorkspaceConfig
 from connectors.sandbox.plan import SandboxError
 from connectors.settings.load import load_app
-from connectors.web.errors import ListenError
 from connectors.web.openai.transport import HttpTransport
 from runtime.errors import CorruptError
 from tests.processes.running import write_settings

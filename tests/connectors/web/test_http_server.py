@@ -12,8 +12,7 @@ import httpx
 import pytest
 import trio
 
-from connectors.chat.server_transport import caller_at
-from connectors.web.errors import ListenError
+from connectors.chat.server_transport import ListenError, caller_at
 from connectors.web.server import HttpSettings, open_socket
 from runtime.telemetry.logs import FIELDS
 from tests.fakes.web.channel import Channel, open_channel
