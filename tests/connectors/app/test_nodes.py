@@ -21,6 +21,7 @@ from connectors.app.nodes import (
     probe_answer,
     reachable,
 )
+from connectors.chat.server_transport import ListenError
 from connectors.commands.common.database import DatabaseChoice
 from connectors.commands.forget_person import ORDER, erase_now
 from connectors.config.app import AppConfig, HttpConfig, NodesConfig, StoreConfig
@@ -131,6 +132,19 @@ async def test_connections_go_to_the_node_that_runs_the_company(tmp_path: Path) 
 async def standing(keeper: Doorkeeper, config: AppConfig, node: CompanyNode) -> None:
     for door in (await keeper.stand(config, node.wait_seat)).values():
         door.close()
+
+
+async def test_an_address_that_is_taken_is_named_with_its_table(tmp_path: Path) -> None:
+    emptied()
+    config = settings(tmp_path, "a")
+    taken = ("127.0.0.1", port_of(config))
+    told = rf"connectors\.http: cannot listen on 127\.0\.0\.1:{taken[1]}: "
+    with socket.create_server(taken), trio.fail_after(PATIENCE):
+        async with open_node(config) as node, trio.open_nursery() as nursery:
+            keeper = Doorkeeper(node, nursery, print)
+            with pytest.raises(ListenError, match=told):
+                await keeper.stand(config, trio.sleep_forever)
+            nursery.cancel_scope.cancel()
 
 
 def port_of(config: AppConfig) -> int:
