@@ -8,10 +8,11 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import secrets
 import signal
 import socket
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +40,11 @@ KINDS = (
 
 
 def free_port() -> int:
-    """Find a port that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        port: int = door.getsockname()[1]
-    return port
+    """Find a port that nobody listens on, nor is given to a client before a restart."""
+    while True:
+        port = 20_000 + secrets.randbelow(12_000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 class Nodes(Company):
