@@ -56,8 +56,8 @@ class Runnable(Protocol):
 class Turn(trio.abc.Instrument):
     """What actors may still do before trio sees to its other tasks and to I/O.
 
-    Trio is only asked to say when it has once a turn is over: to hear of each of its
-    rounds costs more than a turn that ends too early, as the first after a pause does.
+    It is trio's instrument only while a turn is over: to be called in each of trio's
+    rounds costs more than a turn that ends early, as the first after a pause does.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class Turn(trio.abc.Instrument):
         self.close()
 
     def close(self) -> None:
-        """Be told no more by trio."""
+        """Be no instrument of trio any more."""
         if self._is_over:
             self._is_over = False
             trio.lowlevel.remove_instrument(self)
@@ -175,7 +175,7 @@ class Dispatcher:
         token = self._token
         if token is None:
             raise MisuseError("the actor system is not open; use `async with`")
-        # Why no lock: here the queue is changed first and the flags read next; whoever
+        # Why no lock: this side changes the queue, then reads the flags; the side that
         # makes calls changes a flag first. So each is made, or is there to take back.
         self._foreign.append(call)
         if self._has_ended:
@@ -189,10 +189,11 @@ class Dispatcher:
             except trio.RunFinishedError:
                 self._has_ended = True
                 self._take_back(runnable, call)
-            except (
-                BaseException
-            ):  # as Ctrl-C: nobody may rely on what this thread began
+            except BaseException:
+                # As Ctrl-C, perhaps before trio took it. Other threads rely on it.
                 self._is_coming = False
+                with suppress(trio.RunFinishedError):
+                    token.run_sync_soon(self._make_foreign_calls)
                 raise
 
     def _take_back(self, runnable: Runnable, call: Callable[[], object]) -> None:

@@ -493,6 +493,30 @@ def test_a_thread_that_is_interrupted_on_its_way_stops_nobody_elses_calls() -> N
     trio.run(main)
 
 
+def test_a_call_that_came_while_another_thread_was_interrupted_is_made() -> None:
+    posts = Posts()
+
+    def interrupt(frame: FrameType, _event: str, _arg: object) -> None:
+        if frame.f_code is trio.lowlevel.TrioToken.run_sync_soon.__code__:
+            sys.settrace(None)
+            posts.send_from_thread("two")
+            raise KeyboardInterrupt
+
+    def send() -> None:
+        sys.settrace(interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            posts.send("one")
+
+    async def main() -> None:
+        posts.pump.open()
+        await in_thread(send)
+        await trio.testing.wait_all_tasks_blocked()
+        assert posts.made == ["one", "two"]
+        posts.pump.close()
+
+    trio.run(main)
+
+
 async def test_what_a_thread_tells_comes_before_what_it_asks_of_the_loop_later() -> (
     None
 ):
