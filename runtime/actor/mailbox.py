@@ -119,7 +119,9 @@ class Mailbox:
 
     def empty(self) -> bool:
         """Whether nothing waits in either lane; the stash does not count."""
-        return self._first is EMPTY and not self.rest and not self.system
+        if not self.rest:
+            self.rest = None  # an empty deque takes more room than an idle actor
+        return self._first is EMPTY and self.rest is None and not self.system
 
     def has_room(self, message: object) -> bool:
         """Whether one more user message would fit."""

@@ -220,3 +220,19 @@ async def test_an_interrupt_where_a_turn_ends_leaves_it_able_to_begin_anew() -> 
     await trio.lowlevel.checkpoint()
     assert pump.spend(1)
     pump.close()
+
+
+@pytest.mark.parametrize("takes", [0.0, 1.0])
+async def test_an_idle_actor_keeps_no_line_of_what_waited(
+    autojump_clock: MockClock, takes: float
+) -> None:
+    async with virtual(autojump_clock) as system:
+        puppet = Puppet()
+        ref = system.spawn(puppet)
+        for _ in range(3):
+            ref.tell(wait(takes) if takes else "at once")
+        assert puppet._cell.mailbox.rest
+        await wait_settled(system)
+        await trio.sleep(10)
+        assert len(puppet.log) == 4  # and its start
+        assert puppet._cell.mailbox.rest is None
