@@ -52,6 +52,8 @@ SEPARATOR = "z"
 FACT = """fact.number, fact.id, home.agent, home.scope, fact.kind, fact.category,
     fact.key, fact.text, fact.words, fact.provenance, fact.part, fact.epoch,
     fact.created_at, fact.used_at, coalesce(fact.expires_at, 0.0)"""
+"""The columns of a fact, in the order of its Struct's fields."""
+
 JOINED = "fact JOIN fact_scope AS home ON home.number = fact.scope"
 VALID = "(fact.expires_at IS NULL OR fact.expires_at > ?)"
 
@@ -91,8 +93,8 @@ class Lookup(NamedTuple):
     """Writes down what matches words that begin with one of these."""
 
     alike: Callable[[Db, FactSearch, list[int], Collection[int]], dict[int, float]]
-    """Says how alike the question and vectors of its scopes are: those of `limit` facts
-    that are most alike, and those of the facts that are named besides."""
+    """Says how alike the question and vectors of its scopes are: for the `limit` facts
+    that are most alike, and for the facts that are named besides."""
 
 
 def change_facts(db: Db, changes: Iterable[FactChange], epoch: int, at: float) -> None:
@@ -166,7 +168,7 @@ def where(filters: ForgetFacts | FactListing) -> tuple[str, list[str]]:
 
 
 def marks(values: Collection[object]) -> str:
-    """Write one mark for each value; what is in none of them is in nothing."""
+    """Write one mark for each value, or what matches nothing if there is none."""
     return ", ".join("?" * len(values)) or "NULL"
 
 
@@ -282,24 +284,10 @@ def counts(db: Db, agent: str) -> dict[tuple[str, str], int]:
 
 def fact_of(row: Row) -> StoredFact:
     """Make a fact of a row that was selected by `FACT`."""
-    words = tuple([word.partition(SEPARATOR)[2] for word in row[8].split(" ") if word])
-    return StoredFact(
-        number=row[0],
-        id=row[1],
-        agent=row[2],
-        scope=row[3],
-        kind=row[4],
-        category=row[5],
-        key=row[6],
-        text=row[7],
-        words=words,
-        provenance=row[9],
-        part=row[10],
-        epoch=row[11],
-        created_at=row[12],
-        used_at=row[13],
-        expires_at=row[14],
-    )
+    told = list(row)
+    words = [word.partition(SEPARATOR)[2] for word in row[8].split(" ") if word]
+    told[8] = tuple(words)
+    return StoredFact(*told)
 
 
 T = TypeVar("T")

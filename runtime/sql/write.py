@@ -11,7 +11,7 @@ before it is asked for anything.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 from runtime.errors import (
     DeliveryKnownError,
@@ -26,18 +26,11 @@ if TYPE_CHECKING:
     from runtime.sql.read import Db
     from runtime.store.rows import (
         Accept,
-        Amend,
         Append,
-        Claim,
         Commit,
-        Defer,
         Enqueue,
         Entry,
-        NotSaid,
-        Receipt,
         Record,
-        SendAttempt,
-        Settle,
         Snapshot,
     )
 
@@ -119,7 +112,8 @@ def write(db: Db, commit: Commit, epoch: int) -> Committed:
     for snapshot in commit.snapshots:
         put_snapshot(db, snapshot, epoch, at)
     for settle in commit.settles:
-        settle_message(db, settle, at)
+        given = (settle.state, settle.reason, at, settle.inbox_id)
+        change_open(db, "inbox", SETTLE, given)
     enqueued = tuple([enqueue(db, row, epoch, at) for row in commit.deliveries])
     if commit.send_attempts or commit.not_said or commit.receipts:
         change_deliveries(db, commit, at)
@@ -135,21 +129,39 @@ def write(db: Db, commit: Commit, epoch: int) -> Committed:
 def change_messages(db: Db, commit: Commit, at: float) -> None:
     """Write a commit's changes of messages that are not settled."""
     for amend in commit.amends:
-        amend_message(db, amend)
+        change_open(db, "inbox", AMEND, (amend.body, amend.inbox_id))
     for claim in commit.claims:
-        claim_message(db, claim, at)
+        change_open(db, "inbox", CLAIM, (claim.attempt, at, claim.inbox_id))
     for defer in commit.defers:
-        defer_message(db, defer, at)
+        given = (defer.attempts, defer.due_at, defer.reason, at, defer.inbox_id)
+        change_open(db, "inbox", DEFER, given)
 
 
 def change_deliveries(db: Db, commit: Commit, at: float) -> None:
     """Write a commit's changes of known deliveries."""
     for sending in commit.send_attempts:
-        mark_sending(db, sending)
+        change_open(db, "outbox", ATTEMPT, (sending.attempt, sending.delivery_id))
     for unsaid in commit.not_said:
-        put_back(db, unsaid)
-    for receipt in commit.receipts:
-        receive(db, receipt, at)
+        change_open(db, "outbox", NOT_SAID, (unsaid.why, unsaid.delivery_id))
+    for row in commit.receipts:
+        given = (row.state, row.receipt, row.attempts, at, row.delivery_id)
+        change_open(db, "outbox", RECEIVE, given)
+
+
+def change_open(
+    db: Db, table: Literal["inbox", "outbox"], sql: str, given: tuple[object, ...]
+) -> None:
+    """Change a message or delivery that is not settled.
+
+    Args:
+        db: an open connection.
+        table: where it is.
+        sql: the change; it changes no row that is settled.
+        given: its values, the row's id last.
+    """
+    db.execute(sql, given)
+    if not db.changes():
+        refuse_settled(db, table, given[-1])
 
 
 def accept(db: Db, row: Accept, epoch: int) -> int:
@@ -162,27 +174,6 @@ def accept(db: Db, row: Accept, epoch: int) -> int:
             " before; acknowledge it and do no more"
         )
     return db.last_insert_rowid()
-
-
-def amend_message(db: Db, row: Amend) -> None:
-    """Replace the body of a message."""
-    db.execute(AMEND, (row.body, row.inbox_id))
-    if not db.changes():
-        refuse_message(db, row.inbox_id)
-
-
-def claim_message(db: Db, row: Claim, at: float) -> None:
-    """Note that somebody works on a message."""
-    db.execute(CLAIM, (row.attempt, at, row.inbox_id))
-    if not db.changes():
-        refuse_message(db, row.inbox_id)
-
-
-def defer_message(db: Db, row: Defer, at: float) -> None:
-    """Note that nobody works on a message any more."""
-    db.execute(DEFER, (row.attempts, row.due_at, row.reason, at, row.inbox_id))
-    if not db.changes():
-        refuse_message(db, row.inbox_id)
 
 
 def append(db: Db, row: Append, epoch: int, at: float) -> int:
@@ -218,34 +209,6 @@ def enqueue(db: Db, row: Enqueue, epoch: int, at: float) -> int:
             f"delivery {row.delivery_id!r} was enqueued before; it is on its way"
         )
     return db.last_insert_rowid()
-
-
-def settle_message(db: Db, row: Settle, at: float) -> None:
-    """Give a message that is not settled its terminal state."""
-    db.execute(SETTLE, (row.state, row.reason, at, row.inbox_id))
-    if not db.changes():
-        refuse_message(db, row.inbox_id)
-
-
-def mark_sending(db: Db, row: SendAttempt) -> None:
-    """Note that a platform is about to be asked."""
-    db.execute(ATTEMPT, (row.attempt, row.delivery_id))
-    if not db.changes():
-        refuse_delivery(db, row.delivery_id)
-
-
-def put_back(db: Db, row: NotSaid) -> None:
-    """Note that a platform did not take a delivery, which waits."""
-    db.execute(NOT_SAID, (row.why, row.delivery_id))
-    if not db.changes():
-        refuse_delivery(db, row.delivery_id)
-
-
-def receive(db: Db, row: Receipt, at: float) -> None:
-    """Give a delivery that is not settled its terminal state."""
-    db.execute(RECEIVE, (row.state, row.receipt, row.attempts, at, row.delivery_id))
-    if not db.changes():
-        refuse_delivery(db, row.delivery_id)
 
 
 def put_record(db: Db, row: Record, epoch: int, at: float) -> None:
@@ -304,30 +267,20 @@ def refuse_entry(db: Db, row: Entry) -> NoReturn:
     )
 
 
-def refuse_message(db: Db, name: str) -> NoReturn:
-    """Say why a message could not be changed.
+def refuse_settled(db: Db, table: Literal["inbox", "outbox"], name: object) -> NoReturn:
+    """Say why a message or delivery could not be changed.
 
     Raises:
         MisuseError: there is none.
         DuplicateError: it is settled.
     """
-    state = db.execute("SELECT state FROM inbox WHERE id = ?", (name,)).get
+    what, done = (
+        ("message", "accepted") if table == "inbox" else ("delivery", "enqueued")
+    )
+    state = db.execute(f"SELECT state FROM {table} WHERE id = ?", (name,)).get
     if state is None:
-        raise MisuseError(f"no message {name!r} was ever accepted")
-    raise DuplicateError(f"message {name!r} is {state} already and stays so")
-
-
-def refuse_delivery(db: Db, name: str) -> NoReturn:
-    """Say why a delivery could not be changed.
-
-    Raises:
-        MisuseError: there is none.
-        DuplicateError: it is settled.
-    """
-    state = db.execute("SELECT state FROM outbox WHERE id = ?", (name,)).get
-    if state is None:
-        raise MisuseError(f"no delivery {name!r} was ever enqueued")
-    raise DuplicateError(f"delivery {name!r} is {state} already and stays so")
+        raise MisuseError(f"no {what} {name!r} was ever {done}")
+    raise DuplicateError(f"{what} {name!r} is {state} already and stays so")
 
 
 def prune(db: Db, before: float, limit: int) -> Pruned:

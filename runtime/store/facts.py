@@ -95,7 +95,7 @@ class PutVector(msgspec.Struct, frozen=True, kw_only=True):
 FactChange = SaveFact | ForgetFacts | UseFacts | PutVector
 
 
-class StoredFact(msgspec.Struct, frozen=True, kw_only=True):
+class StoredFact(msgspec.Struct, frozen=True):
     """One fact; `number` grows with every saving."""
 
     number: int
