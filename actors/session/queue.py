@@ -7,7 +7,7 @@ it. The overflow policy says what happens when too many wait. A stop ends the tu
 drops what waits, but only what it is meant for. Only messages of one sender join each
 other, interrupt each other, or push each other out: nobody loses a message by what
 somebody else writes. Of those who wait, the sender is next whose last turn was longest
-ago; who has many messages waiting comes after the others, but not for ever. The
+ago; a sender with many messages waiting comes after the others, but not for ever. The
 messages of one sender keep their order.
 
 A turn that waits itself, for another attempt, for people, or for a model that says
@@ -29,11 +29,11 @@ from actors.messages.busy_policies import SERIAL, BusySettings, Overflow, Style
 # they had had no turn.
 MOST_SERVED = 100
 
-# Chosen: as many as somebody writes who corrects a question and adds to it.
+# Chosen: a question, its correction and an addition.
 MANY = 3
-"""Messages of one sender that wait; who has more lets those with fewer go first. So a
-flood takes the time that is left, and not half of a busy group's. Messages that one
-turn will answer count as one."""
+"""Most waiting messages of a sender who does not flood. Senders with more come after
+those with fewer, so that a flood does not take half of a busy group's time. Messages
+that share a turn count as one."""
 
 MOST_PASSED = 12
 """Turns in a row in which senders with many messages let others go first."""
@@ -83,6 +83,11 @@ class Arrival(msgspec.Struct, frozen=True):
 
     now: float = 0.0
     """Seconds on the caller's clock."""
+
+    @property
+    def can_share(self) -> bool:
+        """Whether it may still share a turn with others of its sender."""
+        return self.may_join and not self.is_begun
 
 
 class TurnSettled(msgspec.Struct, frozen=True):
@@ -281,7 +286,7 @@ class SessionQueue:
         self._turns: tuple[BegunTurn, ...] = ()
         self._in_a_row = 0
         self._passed = 0
-        """Turns in a row in which whoever has many messages let others go first."""
+        """Turns in a row in which senders with many messages let others go first."""
 
         self._gathering: DebounceWindow | None = None
         self._gathered = 0
@@ -436,8 +441,7 @@ class SessionQueue:
     def _gathers(self, arrival: Arrival) -> bool:
         buffering = self._buffering
         is_wanted = buffering.manner.gathers and buffering.debounce > 0
-        is_plain = arrival.may_join and not (arrival.is_media or arrival.is_begun)
-        return is_wanted and is_plain
+        return is_wanted and arrival.can_share and not arrival.is_media
 
     def _gather(self, now: float) -> Debounce:
         before, buffering = self._gathering, self._buffering
@@ -557,7 +561,7 @@ class SessionQueue:
         first = free[0] if was_gathering or len(free) == 1 else self._first_of(free)
         taken: Sequence[Arrival] = (first,)
         style: Style = first.style
-        if self._joins and first.may_join and not first.is_begun:
+        if self._joins and first.can_share:
             mine = tuple(each for each in free if belongs(each, first))
             taken = joining(mine, self._buffering.most_chars)
             style = "lines" if was_gathering else self._buffering.manner.style
@@ -590,11 +594,7 @@ class SessionQueue:
         """Give the senders with many messages waiting; those of one turn count once."""
         joins = self._joins
         turns = {
-            (
-                each.whose,
-                "" if joins and each.may_join and not each.is_begun else each.id,
-            )
-            for each in free
+            (each.whose, "" if joins and each.can_share else each.id) for each in free
         }
         waiting = Counter(whose[:1] for whose, _ in turns)
         return {who for who, count in waiting.items() if count > MANY}
@@ -705,7 +705,7 @@ def make_room(
 
 
 def _may_go(each: Arrival, arrival: Arrival) -> bool:
-    return each.may_join and not each.is_begun and belongs(each, arrival)
+    return each.can_share and belongs(each, arrival)
 
 
 def _without(line: Line, gone: Arrival) -> Line:
@@ -726,7 +726,7 @@ def joining(line: Line, most_chars: int) -> Sequence[Arrival]:
         if not belongs(each, first):
             continue
         size += each.size
-        if size > most_chars or not each.may_join or each.is_begun:
+        if size > most_chars or not each.can_share:
             break
         taken.append(each)
     return taken
@@ -738,8 +738,7 @@ def leading(line: Line, current: Arrival, most: int) -> Sequence[Arrival]:
     for each in line:
         if not belongs(each, current):
             continue
-        is_plain = each.may_join and not (each.is_media or each.is_begun)
-        if len(taken) >= most or not is_plain:
+        if len(taken) >= most or each.is_media or not each.can_share:
             break
         taken.append(each)
     return taken
