@@ -1,10 +1,10 @@
 """Whether one person whose message waits holds up the others in the group.
 
 R4   while one person's message fails, hangs or waits for leave, or one person floods
-     the group, others are answered within twice the time that it takes without; beside
-     a flood, and two of its answers: one under way, one of its last few. There turns
-     come in another order, so the times are put in order and compared, without those of
-     messages that were refused because their sender had their part of a full line
+     the group, others are answered within twice the time that it takes without. Beside
+     a flood they may wait for two answers more, the one under way and one of the last
+     few. A flood changes the order of turns, so sorted times are compared, and messages
+     that were refused because the line was full are left out
 R5   while the model hangs with all that one API key asked, in the names of many people,
      others who ask the same model are answered within twice the time that it takes
 
@@ -77,8 +77,11 @@ class TimingPlatform(Platform):
     def __init__(self) -> None:
         super().__init__(is_direct=False)
         self.answered: dict[str, float] = {}
+        self.turned_away: set[str] = set()
 
     async def deliver(self, delivery: Delivery) -> str:
+        if delivery.trouble == "busy":
+            self.turned_away.add(delivery.reply_id)
         if delivery.kind != "notice":
             now = trio.current_time()
             self.answered.setdefault(delivery.reply_id, now)
@@ -112,7 +115,10 @@ def _talk(trouble: Trouble, seed: int, request: ModelRequest) -> Says:
 
 
 async def _times(seed: int, trouble: Trouble) -> dict[str, float]:
-    """Give how long the others waited for their answers, by message."""
+    """Give how long the others waited for their answers, by message.
+
+    Without an answer it is infinite; what was refused is left out.
+    """
     platform = TimingPlatform()
     dice = random.Random(f"passing {seed}")  # noqa: S311
     plan = _plan(dice)
@@ -145,9 +151,9 @@ async def _times(seed: int, trouble: Trouble) -> dict[str, float]:
         await trio.sleep(2 * LONGEST * len(plan))
     by_text = {each.text: each for each in plan}
     return {
-        wrote[name]: at - by_text[wrote[name]].at
-        for name, at in platform.answered.items()
-        if name in wrote and by_text[wrote[name]].sender != "troubled"
+        text: platform.answered.get(name, inf) - by_text[text].at
+        for name, text in wrote.items()
+        if by_text[text].sender != "troubled" and name not in platform.turned_away
     }
 
 
@@ -159,7 +165,7 @@ def held_up(seed: int, troubles: Sequence[Trouble] = TROUBLES) -> list[Violation
         usual = _play(seed, "calm" if trouble == "floods" else "")
         pairs = [(text, took.get(text, inf), at) for text, at in usual.items()]
         if trouble == "floods":
-            answered = [(now, at) for _, now, at in pairs if now < inf]
+            answered = [(now, at) for text, now, at in pairs if text in took]
             both = [sorted(times) for times in zip(*answered, strict=True)]
             pairs = [("one", *each) for each in zip(*both, strict=True)]
         # One of the two may be to what the same person wrote beside the flood.
