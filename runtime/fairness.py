@@ -3,9 +3,9 @@
 Nobody holds more than three quarters of the places, rounded down: of two or more, one
 is always kept for somebody else, so that a newcomer need not wait until others are
 done. A single place is anybody's. Those who wait for a place take turns, however much
-each asks for, and whoever had the last one comes after the others: so a newcomer has
-the next place that is free. An owner of places is named by a text; the empty one is
-nobody in particular and may hold all. Where owners are behind others, as people are
+each asks for, and the last one who had a place comes after the others: so a newcomer
+has the next place that is free. An owner of places is named by a text; the empty one is
+nobody in particular, who may hold all. Where owners are behind others, as people are
 behind an API key, `PlacesHeld` gives each of them a share of the other's share.
 """
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 def most_of_one(most: int) -> int:
     """Say how many of `most` places one owner may hold: three quarters, at least 1."""
-    # Chosen: whoever is alone loses little, and of two places one is kept for others.
+    # Chosen: an owner alone loses little, and of two places one is kept for others.
     return max(1, most * 3 // 4)
 
 

@@ -127,8 +127,8 @@ class WaitingLine:
 
         Args:
             may: tells it of one request, or of everybody behind a name.
-            last: the names in this line and behind it of whoever had the last permit;
-                they come after others who began to wait later. Empty: they are behind
+            last: the owner of the last permit, by its names from this line on; it comes
+                after others, also if they began to wait later. Empty: it is behind
                 another name.
             before: the names before this line.
         """

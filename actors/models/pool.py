@@ -127,10 +127,10 @@ class NoBackend(msgspec.Struct, frozen=True):
     will before the settings are mended."""
 
     kind: ModelFault | None = None
-    """Of what kind the failure is for which one of them is left alone, if any is."""
+    """Kind of the failure because of which one of them is left alone; None: none is."""
 
     why: str = ""
-    """What that one said, as in `CallEnded`."""
+    """What that one's provider said, as in `CallEnded`."""
 
 
 class Circuit(msgspec.Struct):

@@ -76,13 +76,7 @@ class PostgresqlDatabase(SqlRepair):
     def is_current(self) -> bool:
         """Whether it is this release's; see the port."""
         with self._connected() as db:
-            version = refuse_other(db, self.name)
-        if not version:
-            raise StoreUnavailableError(
-                f"{self.name} has no tables of Callboard's yet; `callboard serve`"
-                " makes them"
-            )
-        return version == len(MIGRATIONS)
+            return self._version(db) == len(MIGRATIONS)
 
     def refuse_damaged(self) -> None:
         """Read all rows once; see the port.
@@ -169,7 +163,7 @@ class PostgresqlDatabase(SqlRepair):
             yield from cursor.execute(sql.encode())
 
     def overwrite(self) -> None:
-        """Write the tables anew, without what was removed; nobody may be serving."""
+        """Rewrite the tables without the removed rows; nobody may be serving."""
         with self._connected() as db:
             for table in TABLES:
                 try:
@@ -177,9 +171,9 @@ class PostgresqlDatabase(SqlRepair):
                 except psycopg.Error as error:
                     raise StoreUnavailableError(
                         f"the rows are changed, but the files of {self.name} still have"
-                        f" what was removed, because table {table} could not be written"
-                        f" anew ({plain(error)}): end what reads it or make room, then"
-                        " run VACUUM FULL in psql"
+                        f" what was removed, because table {table} could not be"
+                        f" rewritten ({plain(error)}): end what reads it or make room,"
+                        " then run VACUUM FULL in psql"
                     ) from error
 
     def is_served(self) -> bool:
@@ -201,13 +195,18 @@ class PostgresqlDatabase(SqlRepair):
             self._refuse_old(db)
             yield db
 
-    def _refuse_old(self, db: Db) -> None:
+    def _version(self, db: Db) -> int:
+        """Give the version of its tables; refuse a database without them."""
         version = refuse_other(db, self.name)
         if not version:
             raise StoreUnavailableError(
                 f"{self.name} has no tables of Callboard's yet; `callboard serve`"
                 " makes them"
             )
+        return version
+
+    def _refuse_old(self, db: Db) -> None:
+        version = self._version(db)
         if version < len(MIGRATIONS):
             raise StoreRefusedError(
                 f"{self.name} is an older release's (its version is {version}, this"

@@ -53,7 +53,7 @@ REMOVE_CARD = "DELETE FROM node_card WHERE node = %s"
 
 
 class NodeCard(msgspec.Struct, frozen=True):
-    """What a node says of itself; of an older release, some of it is missing."""
+    """How a node presents itself; one of an older release may leave some of it out."""
 
     release: str = ""
     host: str = ""
@@ -178,10 +178,8 @@ class NodeDesk:
             if not rows_of_named(db, statements.BEAT, own):
                 raise FencedError(f"another node took over from node {self._node!r}")
             return NodesLook(
-                tuple(NodeRow(*row) for row in rows_of(db, statements.READ_NODES, ())),
-                tuple(
-                    LeaseRow(*row) for row in rows_of(db, statements.READ_LEASES, ())
-                ),
+                tuple(NodeRow(*row) for row in rows_of(db, statements.READ_NODES)),
+                tuple(LeaseRow(*row) for row in rows_of(db, statements.READ_LEASES)),
             )
 
     def carry_out(self, plan: MembershipPlan, look: NodesLook) -> bool:
@@ -242,18 +240,18 @@ class NodeDesk:
             rows_of_named(self._connected(), statements.LEAVE, own)
 
     def publish(self, card: NodeCard, settings: bytes) -> None:
-        """Say anew what this node is, and by which settings it goes."""
+        """Store the card and settings of this node in place of those before."""
         with self._server.told():
             given = (self._node, msgspec.json.encode(card), settings)
             self._connected().execute(PUT_CARD, given)
 
     def known(self) -> dict[str, KnownNode]:
-        """Read what all nodes say of themselves."""
+        """Read all nodes, by id."""
         with self._server.told():
             return {each.id: each for each in _known(self._connected())}
 
     def settings_of(self, node: str) -> bytes:
-        """Read by which settings a node goes; nothing if it has not said."""
+        """Read the settings that a node published; empty if it has none."""
         with self._server.told():
             rows = rows_of(self._connected(), SETTINGS, (node,))
             return bytes(rows[0][0]) if rows else b""
@@ -292,7 +290,7 @@ def _known(db: Db) -> list[KnownNode]:
     if (version_of(db) or 0) < 2:
         return []
     found: list[KnownNode] = []
-    for node, state, beat, card, is_connected in rows_of(db, CARDS, ()):
+    for node, state, beat, card, is_connected in rows_of(db, CARDS):
         told = NodeCard()
         with contextlib.suppress(msgspec.DecodeError):
             told = msgspec.json.decode(card or b"{}", type=NodeCard)
@@ -326,7 +324,7 @@ class NodesFromOutside:
         """Give all nodes, and all leases."""
 
         def work(db: Db) -> tuple[list[KnownNode], list[LeaseRow]]:
-            rows = rows_of(db, statements.READ_LEASES, ())
+            rows = rows_of(db, statements.READ_LEASES)
             return _known(db), [LeaseRow(*row) for row in rows]
 
         return self._call(work)

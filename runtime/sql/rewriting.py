@@ -41,7 +41,7 @@ READ: dict[TableName, tuple[str, str]] = {
 
 EMPTY_SCOPES = """DELETE FROM fact_scope WHERE NOT EXISTS
     (SELECT 1 FROM fact WHERE fact.scope = fact_scope.number)"""
-"""A scope is named by whose it is, so its name goes with its last fact."""
+"""The name of a scope says whose it is, so it is removed with the last fact."""
 
 TOLD = ("text", "category", "key", "provenance")
 """What the body of a fact is made of."""

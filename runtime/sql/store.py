@@ -188,7 +188,7 @@ class SqlStore(abc.ABC, Generic[P]):
         """Have somebody told, on the trio thread, that a thread has ended.
 
         Why: this store will never take anything again, and what is durable is in the
-        database. So who uses it had better end, and be started again.
+        database. So its user should end, and be started again.
 
         Args:
             tell: called with the reason, perhaps more than once; must neither wait nor
@@ -200,7 +200,7 @@ class SqlStore(abc.ABC, Generic[P]):
     def when_damaged(self, tell: Callable[[str], object]) -> None:
         """Have somebody told, on the trio thread and once, that there is damage.
 
-        Nothing is stored from then on, until the store is opened anew.
+        Nothing is stored from then on, until the store is opened again.
 
         Args:
             tell: called with what is damaged; must neither wait nor raise.
@@ -409,7 +409,7 @@ class SqlStore(abc.ABC, Generic[P]):
         Raises:
             StoreUnavailableError: it took longer than `close_within`.
         """
-        refusal = f"the store {self._place.name} is closed; open it anew"
+        refusal = f"the store {self._place.name} is closed; open it again"
         within = self._place.options.close_within
         # Why: an unclosed connection keeps its thread, its lock and the WAL.
         with trio.move_on_after(within, shield=True) as scope:

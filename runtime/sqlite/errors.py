@@ -64,7 +64,7 @@ def translate(error: apsw.Error, path: Path) -> StoreError:
     if isinstance(error, DAMAGED):
         return CorruptError(
             f"{path} is damaged, or no database at all ({error}); stop Callboard and"
-            " restore a copy, or move the file away to begin anew"
+            " restore a copy, or move the file away to start with an empty one"
         )
     what, cure = cause_of(error)
     said = str(error)

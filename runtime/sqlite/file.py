@@ -362,7 +362,7 @@ class SqliteFile(msgspec.Struct, frozen=True):
                 refuse_damaged(db, self.path)
 
     def _refuse_lost(self) -> None:
-        """Refuse to begin anew beside the WAL of a database that is gone.
+        """Refuse to make a database beside the WAL of one that is gone.
 
         Why: SQLite would throw it away, with all that is in it alone.
 
@@ -375,7 +375,7 @@ class SqliteFile(msgspec.Struct, frozen=True):
         what = "is empty" if self.path.exists() else "is not there"
         raise StoreRefusedError(
             f"{self.path.absolute()} {what}, but {wal} holds {size_of(wal):,} bytes"
-            " of what was stored last; to begin anew would throw that away. Put the"
+            " of what was stored last; a new database would throw that away. Put the"
             " database back beside it, or a copy in its place (callboard restore), or"
             " move that file away"
         )

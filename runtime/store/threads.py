@@ -93,7 +93,7 @@ class DatabaseThread(pykka.ThreadingActor, abc.ABC, Generic[P]):
     Takes: `Wake`.
     Sends: results to the waiting tasks.
     Keeps: the connection.
-    Fails: on a bug only; all that waits is told, the store must be opened anew.
+    Fails: on a bug only; all that waits is told, the store must be opened again.
     Ends: when stopped; jobs that came before are done first.
     """
 

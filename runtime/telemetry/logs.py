@@ -121,7 +121,7 @@ class Quoted(str):
 
 
 class QuotedLater:
-    """The same, put together only for lines where words may stand.
+    """Words as of `Quoted`, put together only for lines in which they may stand.
 
     Args:
         make: gives the words; called at once or never.

@@ -550,7 +550,7 @@ def as_paragraphs(text: str) -> str:
 
 
 # Chosen: the summaries of active conversations, which are sent with each question; at
-# most 3 MB.
+# most 3 MB of Latin script, four times that of emoji.
 @lru_cache(maxsize=256)
 def _as_paragraphs(text: str) -> str:
     return _in_paragraphs(text)

@@ -147,7 +147,9 @@ async def test_the_log_of_a_database_that_is_gone_is_not_thrown_away(
     remove(path)
     if is_empty:
         fill(path, b"")
-    with pytest.raises(StoreRefusedError, match=r"to begin anew would throw that away"):
+    with pytest.raises(
+        StoreRefusedError, match=r"a new database would throw that away"
+    ):
         await SqliteStore.open(SqliteFile(path))
     assert left_by(path)[Path(f"{path}-wal")] == left[Path(f"{path}-wal")]
     assert is_there(path) is is_empty
