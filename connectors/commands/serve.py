@@ -7,7 +7,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,9 +37,7 @@ from connectors.commands.forget_person import (
     put_off_orders,
     wait_ordered,
 )
-from connectors.config.app import AppConfig
 from runtime import __version__
-from runtime.config.loader import Settings
 from runtime.errors import SettingsError, StoreError, StoreUnavailableError
 from runtime.signals import has_terminal
 from runtime.telemetry.logs import EventLog
@@ -70,27 +68,28 @@ def command(config: Path | None) -> None:
             )
         service = ServiceNotifier(os.environ)
         company = source
+        # Why a loop: to forget somebody, a company ends and starts in this process.
         while run_interruptible(_serve, company, service):
-            # What it knew is gone with it; what it starts with anew is what is kept.
-            company = msgspec.structs.replace(company, settings=present(company))
+            company = read_again(company)
 
 
-def present(source: SettingsSource) -> Settings[AppConfig]:
-    """Read the settings again; those it started with stay if they are wrong by now.
+def read_again(source: SettingsSource) -> SettingsSource:
+    """Read the settings again; the former ones stay if they are wrong by now.
 
-    Nor does a company go to another database, or become a node, because it forgets.
+    A process stays with its database, and remains the node that it was started as.
     """
     try:
         settings = source.load()
     except SettingsError as error:
-        LOG.warning("the settings cannot be read; they stay", why=str(error))
-        return source.settings
+        LOG.warning("settings not read again; the former ones stay", why=str(error))
+        return source
     old, new = source.settings.value, settings.value
     if (old.store, old.nodes) != (new.store, new.nodes):
-        LOG.warning("other [store] or [nodes]: the settings count from the next start")
-        return source.settings
+        LOG.warning("[store] or [nodes] has changed, which waits for a restart")
+        kept = msgspec.structs.replace(new, store=old.store, nodes=old.nodes)
+        settings = replace(settings, value=kept)
     source.redactor.learn(each.reveal() for each in settings.secrets)
-    return settings
+    return msgspec.structs.replace(source, settings=settings)
 
 
 async def _serve(source: SettingsSource, service: ServiceNotifier) -> bool:
@@ -212,7 +211,9 @@ async def _run_node(source: SettingsSource, ends: Ends) -> None:
                     # First: while the settings are read, the company may move again.
                     seat = CompanySeat(await node.wait_seat(), sockets, node)
                     doors = doors_of_company(source.settings.value)
-                    source = await _read_again(source, node)
+                    source = await trio.to_thread.run_sync(read_again, source)
+                    with suppress(StoreError):  # the next sign of life finds that out
+                        await node.use(source.settings.value)
                     now = doors_of_company(source.settings.value)
                     close_moved(sockets, doors, now)
                     await _take_turn(source, ends, seat)
@@ -220,19 +221,6 @@ async def _run_node(source: SettingsSource, ends: Ends) -> None:
                 for each in sockets.values():
                     each.close()
         nursery.cancel_scope.cancel()
-
-
-async def _read_again(source: SettingsSource, node: CompanyNode) -> SettingsSource:
-    """Read the settings as they are by now; they may be older than the standing by."""
-    try:
-        settings = await trio.to_thread.run_sync(source.load)
-    except SettingsError as error:
-        LOG.warning("settings not read again; those of the start stay", why=str(error))
-        return source
-    source.redactor.learn(each.reveal() for each in settings.secrets)
-    with suppress(StoreError):  # the next sign of life finds that out, too
-        await node.use(settings.value)
-    return msgspec.structs.replace(source, settings=settings)
 
 
 async def _take_turn(source: SettingsSource, ends: Ends, seat: CompanySeat) -> None:

@@ -25,7 +25,7 @@ from connectors.commands.forget_person import (
     put_off,
     wait_done,
 )
-from connectors.commands.serve import present
+from connectors.commands.serve import read_again
 from connectors.settings.load import load_app
 from runtime.errors import StoreUnavailableError
 from runtime.postgresql.database import PostgresqlDatabase
@@ -254,6 +254,12 @@ def test_a_company_that_forgets_stays_with_its_database(tmp_path: Path) -> None:
     source = SettingsSource(settings, partial(load_app, path, {}), Redactor(()))
     text = path.read_text()
     path.write_text(text.replace("Anna.", "Zoe."))
-    assert present(source).value.agents["anna"].prompt == "You are Zoe."
-    path.write_text(text.replace("callboard.db", "another.db"))
-    assert present(source) is settings
+    source = read_again(source)
+    assert source.settings.value.agents["anna"].prompt == "You are Zoe."
+    moved = text.replace("callboard.db", "another.db").replace("Anna.", "Eve.")
+    path.write_text(moved + "[nodes]\nttl = 7.0\n")
+    known, now = source.settings.value, read_again(source).settings.value
+    assert (now.store, now.nodes) == (known.store, known.nodes)
+    assert now.agents["anna"].prompt == "You are Eve."
+    path.write_text("x")
+    assert read_again(source) is source
