@@ -1,8 +1,9 @@
 """Which settings operators may change on the page, and the change itself.
 
 What is written is taken over as any other change of the file is. Who may come in, which
-programs run, what needs an approval and where keys are sent stays in the hands of who
-may write the files: a browser session that was stolen must not become the machine.
+programs run, what needs an approval, on whose behalf agents work and where keys are
+sent is left to those who may write the files: a stolen browser session must not become
+the machine.
 """
 
 from __future__ import annotations
@@ -38,31 +39,32 @@ if TYPE_CHECKING:
 
 RESTART = "it waits for a restart: {why}"
 RESERVED = (
-    "who may come in, which programs run, what needs an approval and where keys are"
-    " sent is changed in the file alone"
+    "who may come in, which programs run, what needs an approval, on whose behalf"
+    " agents work and where keys are sent is changed in the file alone"
 )
 SECRET = "a secret is changed in its file alone"  # noqa: S105  it is none
 BESIDE = "it is given beside the settings files, by {origin}"
 NO_FILE = "this company was not started from a settings file"
 
-SECTIONS = frozenset(
-    {
-        *("access", "accounts", "approvals", "audit", "commands", "connectors"),
-        *("embedders", "fetch", "hiring", "mcpServers", "mcp_servers_file", "owners"),
-        *("permissions", "sandbox", "skills", "web_search", "webhooks", "workspace"),
-    }
-)
-"""Sections that are changed in the file alone."""
-
 KEYS = frozenset(
     {
-        *("arguments", "autonomy", "base_url", "bug_file", "command", "extra_body"),
-        *("delegated_tools", "folder", "headers", "kind", "model_flag", "path"),
+        # Programs and files:
+        *("arguments", "bug_file", "command", "folder", "model_flag", "path"),
         *("persona", "prices", "readable", "resume_flag", "script", "secrets"),
-        *("servers_flag", "tool_permissions", "turns_flag", "variables", "writable"),
+        *("servers_flag", "turns_flag", "variables", "writable"),
+        # Where keys are sent:
+        *("base_url", "extra_body", "headers", "kind"),
+        # Rights, and on whose behalf an agent works unasked:
+        *("autonomy", "chat", "delegated_tools", "in_group", "is_conductor"),
+        *("is_direct", "on_behalf_of", "report_to", "roles", "sender", "thread"),
+        "tool_permissions",
     }
 )
-"""Likewise, keys of other sections."""
+"""Keys that are changed in the file alone, also in sections of which `TABLE` says that
+they may be changed on the page."""
+
+NAMED = frozenset({"agents", "models"})
+"""Sections whose next key is a name that people chose."""
 
 MOST_OPTIONS = 60
 """Names of models that are offered."""
@@ -214,7 +216,8 @@ class SettingsByHand:
 
 def is_reserved(way: Way) -> bool:
     """Whether a setting is changed in its file alone."""
-    return way[0] in SECTIONS or not KEYS.isdisjoint(map(str, way[1:]))
+    own = way[2:] if way[0] in NAMED else way[1:]
+    return not TABLE[str(way[0])].on_page or not KEYS.isdisjoint(map(str, own))
 
 
 def changed(before: AppConfig, after: AppConfig) -> set[Way]:

@@ -2,7 +2,8 @@
 
 `TABLE` names for each the parts of the company that take it over; `apply.py`
 carries that out, and touches nobody else. A new section needs one line here, which a
-test asks for. What cannot change while it runs says why: the operator reads it.
+test asks for. What cannot change while it runs says why: the operator reads it. A
+section may be changed on the page only if its line says so (`by_hand.py`).
 """
 
 from __future__ import annotations
@@ -47,10 +48,13 @@ class SettingRule(msgspec.Struct, frozen=True):
     cold: str = ""
     """Why it waits for a restart; empty: it does not."""
 
+    on_page: bool = False
+    """Whether operators may change it on the page; else it is changed in its file."""
 
-def live(*steps: Step) -> SettingRule:
-    """Say who takes a setting over."""
-    return SettingRule(steps)
+
+def live(*steps: Step, on_page: bool = False) -> SettingRule:
+    """Say who takes a setting over, and whether it may be changed on the page."""
+    return SettingRule(steps, on_page=on_page)
 
 
 def cold(why: str) -> SettingRule:
@@ -62,52 +66,54 @@ TABLE: dict[str, SettingRule] = {
     "access": live("services"),
     "accounts": live("catalogue"),
     "admin": cold("its address is taken once, before all else"),
-    "agent_defaults": live("agents"),  # what agents inherit is in `agents` already
-    "agents": live("services", "agents"),  # and see `further`
+    "agent_defaults": live(
+        "agents", on_page=True
+    ),  # what agents inherit is in `agents` already
+    "agents": live("services", "agents", on_page=True),  # and see `further`
     "approvals": live("services"),
     "audit": live("services"),
-    "budgets": live("catalogue"),
-    "buffering": live("services", "agents"),
-    "busy_policies": live("services", "agents"),
-    "collaboration": live("services"),
+    "budgets": live("catalogue", on_page=True),
+    "buffering": live("services", "agents", on_page=True),
+    "busy_policies": live("services", "agents", on_page=True),
+    "collaboration": live("services", on_page=True),
     "commands": live("services"),
-    "compaction": live("services"),
+    "compaction": live("services", on_page=True),
     "connectors": live("services", "connectors"),
-    "default_agent": live("agents"),
+    "default_agent": live("agents", on_page=True),
     "embedders": live("memory", "services"),
     "fetch": live("tools", "media", "services", "agents"),
     "files": cold("what is still to go out lies in the folder that is open"),
     "hiring": live("agents"),
     "hooks": cold("a message must not meet half of the hooks that it goes by"),
-    "ledger": live("catalogue"),
-    "limits": live("services", "agents"),
-    "log": live("log"),
+    "ledger": live("catalogue", on_page=True),
+    "limits": live("services", "agents", on_page=True),
+    "log": live("log", on_page=True),
     "log.file": cold("it is opened once, before all else"),
     "log.max_file_bytes": cold("the file is opened once, before all else"),
     "log.pace": cold("what holds lines back is opened once, before all else"),
     "mcpServers": live("catalogue", "sources", "agents"),
     "mcp_servers_file": live("catalogue", "sources", "agents"),
-    "media": live("media", "services"),
-    "memory": live("memory", "services", "agents"),
-    "models": live("catalogue", "agents"),
+    "media": live("media", "services", on_page=True),
+    "memory": live("memory", "services", "agents", on_page=True),
+    "models": live("catalogue", "agents", on_page=True),
     "nodes": cold("the other nodes know this one as it was started"),
-    "notebook": live("services"),
+    "notebook": live("services", on_page=True),
     "owners": live("services", "connectors"),
-    "people": live("services"),
+    "people": live("services", on_page=True),
     "permissions": live("services"),
-    "presence": live("services"),
-    "projects": live("services", "agents"),
-    "retries": live("services"),
-    "routes": live("agents"),
+    "presence": live("services", on_page=True),
+    "projects": live("services", "agents", on_page=True),
+    "retries": live("services", on_page=True),
+    "routes": live("agents", on_page=True),
     "sandbox": live("sandbox", "catalogue"),
-    "scheduler": live("services"),
-    "sessions": live("services", "agents"),
+    "scheduler": live("services", on_page=True),
+    "sessions": live("services", "agents", on_page=True),
     "skills": live("catalogue", "sources", "services", "agents"),
     "skills.interceptors": cold("they are hooks, and wait as those do"),
     "store": cold("all that is under way is kept in the database that is open"),
-    "tool_calls": live("services"),
+    "tool_calls": live("services", on_page=True),
     "tracing": cold("where traces are sent is opened once, before all else"),
-    "watchdog": live("services"),
+    "watchdog": live("services", on_page=True),
     "web_search": live("tools", "agents"),
     "webhooks": live("services"),
     "webhooks.out": cold("what is still to be sent is in the hands of who sends it"),

@@ -137,6 +137,11 @@ REFUSED = {
     "owners": "is changed in the file alone",
     "notebook.bug_file": "is changed in the file alone",
     "hiring.who": "is changed in the file alone",
+    "agents.anna.is_conductor": "is changed in the file alone",
+    "agents.anna.heartbeat.sender": "is changed in the file alone",
+    "agents.anna.heartbeat.chat": "is changed in the file alone",
+    "agents.anna.autonomous.on_behalf_of": "is changed in the file alone",
+    "agents.anna.autonomous.report_to": "is changed in the file alone",
     "nothing.at.all": "there is no setting",
 }
 
@@ -146,6 +151,17 @@ def test_what_is_changed_in_the_file_alone_is_refused(file: Path) -> None:
     for name, why in REFUSED.items():
         with pytest.raises(MisuseError, match=why):
             known.propose(name, '"x"')
+
+
+def test_an_agent_may_be_called_as_a_setting_is(file: Path) -> None:
+    more = file.parent / "more.toml"
+    more.write_text(MORE.replace("agents.ben", "agents.sender"))
+    assert change(file, "agents.sender.max_history", "3")
+
+
+def test_a_route_for_everybody_is_not_added(file: Path) -> None:
+    with pytest.raises(MisuseError, match="is changed in the file alone"):
+        editor(file).propose("routes", '[{ agent = "ben" }]')
 
 
 def test_a_table_does_not_bring_in_what_is_changed_in_the_file_alone(

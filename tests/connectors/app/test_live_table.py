@@ -64,6 +64,7 @@ def test_every_row_says_who_takes_it_over_or_why_nobody_does() -> None:
     for place, row in TABLE.items():
         assert bool(row.steps) != bool(row.cold), place
         assert set(row.steps) <= set(get_args(Step)), place
+        assert not (row.cold and row.on_page), place
 
 
 def test_every_field_that_is_told_apart_is_one() -> None:
