@@ -341,13 +341,30 @@ async def change_by_hand(
         raise Refusal(services.redact(str(error))) from error
     if not result.has_changed:
         raise Refusal(services.redact(result.text))
-    deed = Deed(verb, status, target, asked.person)
+    await record_change(asked, verb, status, target)
+    return services.redact(result.text)
+
+
+async def record_change(
+    asked: ViewRequest, verb: str, status: str, target: str
+) -> None:
+    """Say in the log and the audit what a person has changed.
+
+    It is done by now, so that a store which fails only leaves a line in the log.
+
+    Args:
+        asked: who did it.
+        verb: the action.
+        status: what became of the target.
+        target: what was changed.
+    """
+    services = asked.inside.services
     LOG.info("changed by hand", what=verb, target=target, by=asked.person)
+    deed = Deed(verb, status, target, asked.person)
     try:
         await services.store.commit(as_commit(deed, services))
     except StoreError as error:
         LOG.warning("changed by hand, not on record", target=target, why=str(error))
-    return services.redact(result.text)
 
 
 def clean(value: object, redact: Callable[[str], str]) -> object:

@@ -11,7 +11,7 @@ import trio
 
 from actors import names
 from actors.journal import records
-from actors.journal.records import Deed, UsageRecord, as_commit
+from actors.journal.records import UsageRecord
 from actors.people.pairing_rows import GUEST, PAIRING
 from actors.protocol import ApprovalDecided
 from connectors.admin.display import read_record
@@ -38,6 +38,7 @@ from connectors.web.page.views.base import (
     chosen,
     place_text,
     read_view,
+    record_change,
     works,
 )
 from runtime.errors import KernelError, MisuseError, StoreError
@@ -558,11 +559,7 @@ async def decide(asked: ViewRequest, *, is_approved: bool) -> str:
         raise Refusal(services.redact(str(error))) from error
     verb, status = ("approve", "approved") if is_approved else ("deny", "denied")
     target = f"{approval.agent} {approval.tool} {approval.id}"
-    try:
-        deed = Deed(verb, status, target, asked.person)
-        await services.store.commit(as_commit(deed, services))
-    except StoreError as error:
-        LOG.warning("changed by hand, not on record", target=target, why=str(error))
+    await record_change(asked, verb, status, target)
     who, tool = approval.agent, approval.tool
     if is_approved:
         return asked.say("{who} may use {tool}, this once", who=who, tool=tool)

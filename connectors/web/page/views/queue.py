@@ -10,7 +10,7 @@ import trio
 
 from actors import names
 from actors.journal import records
-from actors.journal.records import Deed, UsageRecord, as_commit
+from actors.journal.records import UsageRecord
 from actors.messages.inbound import DelegationChain
 from actors.messages.keys import session_key
 from actors.protocol import StopDelegated
@@ -34,12 +34,12 @@ from connectors.web.page.views.base import (
     number_of,
     place_text,
     read_view,
+    record_change,
 )
 from connectors.web.page.words import moment_of
 from runtime.actor.messages import Keyed
-from runtime.errors import KernelError, StoreError
+from runtime.errors import KernelError
 from runtime.store.rows import StoredMessage
-from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from connectors.admin.queue import JobPage, WholeMessage
     from connectors.web.page.views.base import Look, ViewRequest, ViewValues
     from runtime.store.database import Database, Inspection, RepairResult
-
-LOG = EventLog("page")
 
 MOST_LISTED = 50
 
@@ -396,12 +394,7 @@ async def stop(asked: ViewRequest) -> str:
     reached = stopped_at(asked, inbound)
     if not reached:
         raise Refusal(asked.say("no agent works on it now"))
-    deed = Deed("stop", "stopped", target, asked.person)
-    LOG.info("changed by hand", what="stop", target=target, by=asked.person)
-    try:
-        await services.store.commit(as_commit(deed, services))
-    except StoreError as error:
-        LOG.warning("changed by hand, not on record", target=target, why=str(error))
+    await record_change(asked, "stop", "stopped", target)
     return asked.say("message {id} is being stopped", id=target)
 
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from actors.journal.records import Deed, as_commit
-from connectors.admin.settings import Setting, header, setting_rows
+from connectors.admin.settings import DEFAULT, Setting, header, setting_rows
 from connectors.web.page.views.base import (
     LONGEST_TEXT,
     Refusal,
@@ -19,10 +18,10 @@ from connectors.web.page.views.base import (
     applied_of,
     clean,
     read_view,
+    record_change,
 )
 from runtime.config.messages import dotted, toml
-from runtime.errors import MisuseError, StoreError
-from runtime.telemetry.logs import EventLog
+from runtime.errors import MisuseError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,10 +29,6 @@ if TYPE_CHECKING:
     from connectors.admin.settings import ProposedSetting
     from connectors.admin.settings import Way as SettingWay
     from connectors.web.page.views.base import Look, ViewRequest, ViewValues
-
-LOG = EventLog("page")
-
-DEFAULT_ONLY = "default"
 
 MOST_AGENTS = 50
 """Agents whose models are listed above all settings."""
@@ -56,11 +51,11 @@ def read(look: Look) -> ViewValues:
     wanted = [
         x
         for x in rows
-        if (is_all or x.origin != DEFAULT_ONLY)
+        if (is_all or x.origin != DEFAULT)
         and find.casefold() in f"{dotted(x.way)} {x.text}".casefold()
     ]
     applied = applied_of(look)
-    why_not = refusals(look)
+    may_change = may_change_of(look)
     change, proposed, refused = look.query.get("change", ""), None, ""
     if change:
         try:
@@ -71,8 +66,8 @@ def read(look: Look) -> ViewValues:
         "change": change,
         "proposed": proposed,
         "refused": refused,
-        "tables": [] if change else tables(wanted, why_not),
-        "agents": [] if change or is_all else agents_of(look, why_not),
+        "tables": [] if change else tables(wanted, may_change),
+        "agents": [] if change or is_all else agents_of(look, may_change),
         "models": [toml(each) for each in look.config.models],
         "all": with_defaults,
         "find": find,
@@ -83,7 +78,7 @@ def read(look: Look) -> ViewValues:
     }
 
 
-def refusals(look: Look) -> Callable[[SettingWay], bool]:
+def may_change_of(look: Look) -> Callable[[SettingWay], bool]:
     """Give what says whether a setting may be changed here."""
     if look.inside.editor is None:
         return lambda _: False
@@ -163,12 +158,7 @@ async def save(asked: ViewRequest) -> str:
         await trio.to_thread.run_sync(editor.write, name, value, mark)
     except MisuseError as error:
         raise Refusal(services.redact(str(error))) from error
-    LOG.info("changed by hand", what="settings", target=name, by=asked.person)
-    deed = Deed("settings", "changed", name, asked.person)
-    try:
-        await services.store.commit(as_commit(deed, services))
-    except StoreError as error:
-        LOG.warning("changed by hand, not on record", target=name, why=str(error))
+    await record_change(asked, "settings", "changed", name)
     return asked.say("{name} is written, and in force within some seconds", name=name)
 
 

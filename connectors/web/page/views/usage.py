@@ -8,7 +8,7 @@ import msgspec
 
 from connectors.admin.usage import NAMES, PARTS
 from connectors.web.page.views.base import View, budgets_of, chosen, read_view
-from connectors.web.page.views.settings import refusals
+from connectors.web.page.views.settings import may_change_of
 from runtime.config.messages import dotted
 
 if TYPE_CHECKING:
@@ -70,13 +70,13 @@ def read(look: Look) -> ViewValues:
         "unread": found.unread,
         "budgets": [shown(each) for each in budgets[:MOST_LISTED]],
         "limits": limits_of(look),
-        "first_budget": FIRST_BUDGET if refusals(look)(("budgets",)) else "",
+        "first_budget": FIRST_BUDGET if may_change_of(look)(("budgets",)) else "",
     }
 
 
 def limits_of(look: Look) -> list[dict[str, object]]:
     """Give the limits of each budget of the settings, with their settings' names."""
-    may_change = refusals(look)
+    may_change = may_change_of(look)
     return [
         {
             "scope": each.scope,
