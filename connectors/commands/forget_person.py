@@ -85,6 +85,12 @@ class ErasedRows(msgspec.Struct, frozen=True):
 
     not_reached: tuple[str, ...] = UNREACHED
 
+    exported: int | None = None
+    """Rows that were written to a file; None: no file was asked for."""
+
+    at_next_start: bool = False
+    """Whether it is only ordered: then nothing is erased or counted yet."""
+
 
 @click.command(name="forget-person")
 @database_options
@@ -118,22 +124,23 @@ def command(
     anew, so that its memory forgets, too. A second run finds nothing.
     """
     database, accounts = choice.database, accounts_of(choice, account)
-    if target is not None:
-        count = export(target, mine(database, accounts))
-        say(f"{target}: {count:,} rows, private to this user")
+    exported = None if target is None else export(target, mine(database, accounts))
+    if exported is not None and not as_json:
+        say(f"{target}: {exported:,} rows, private to this user")
     names = ", ".join(accounts)
     if not is_wanted(f"Erase all that is kept of {names}?", yes=yes):
         return FAILED
     if at_next_start:
         database.write((order(account, accounts),))
-        how = "restart it"
-        if are_nodes_connected(choice):
-            how = "stop all of its nodes, then start them"
-        say(f"{names}: erased when the company starts again; {how}")
-        return 0
-    found = erase_now(choice, account, accounts)
+        found = ErasedRows(accounts, {}, {}, at_next_start=True)
+    else:
+        found = erase_now(choice, account, accounts)
     if as_json:
-        say_json(found)
+        say_json(msgspec.structs.replace(found, exported=exported))
+    elif at_next_start:
+        is_one = not are_nodes_connected(choice)
+        how = "restart it" if is_one else "stop all of its nodes, then start them"
+        say(f"{names}: erased when the company starts again; {how}")
     else:
         for line in lines(found):
             say(line)

@@ -229,6 +229,17 @@ def test_an_account_that_is_no_text_is_refused_in_words(tmp_path: Path) -> None:
     assert "is no account; write connector/id" in told.output
 
 
+def test_programs_get_one_object_whatever_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "callboard.db"
+    trio.run(make, path)
+    whom = [SAM, "--db", str(path), "--yes", "--json"]
+    more = ["--export", str(tmp_path / "export")]
+    told = CliRunner().invoke(command, [*whom, *more])
+    assert json.loads(told.stdout)["exported"] == 0
+    told = CliRunner().invoke(command, [*whom, "--at-next-start"])
+    assert json.loads(told.stdout)["at_next_start"]
+
+
 async def make(path: Path) -> None:
     await (await SqliteStore.open(SqliteFile(path))).aclose()
 
