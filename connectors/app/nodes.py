@@ -2,7 +2,8 @@
 
 Each is a node: it shows life in the database, and looks at the others. The node that
 has the lease `company` runs all connectors and agents, and writes under that lease. The
-others listen on the same connectors' ports, and pass each connection on to that node.
+others listen on the same connectors' ports, and pass each connection on to that node
+(`forwarding.py`).
 When it shows no life for `ttl` seconds, one of them takes the lease over; when it ends
 in order, it gives the lease away.
 
@@ -18,20 +19,18 @@ import hmac
 import os
 import socket
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, TypeVarTuple, Unpack
+from typing import TYPE_CHECKING
 
 import msgspec
 import trio
 
 from connectors.admin.applied_settings import Flat, flat
 from connectors.chat.platforms import platform_of
-from connectors.chat.server_transport import listen_on
-from connectors.config.app import ADMIN_PORT, AppConfig, address_of
+from connectors.config.app import AppConfig, address_of
 from connectors.files import receipt_key
 from runtime import __version__
 from runtime.errors import (
@@ -46,9 +45,6 @@ from runtime.telemetry.logs import EventLog
 if TYPE_CHECKING:
     from runtime.postgresql.nodes import KnownNode, NodeCard, NodeDesk, NodesLook
 
-Given = TypeVarTuple("Given")
-Result = TypeVar("Result")
-
 LOG = EventLog("nodes")
 
 LOOKS = 6
@@ -60,18 +56,8 @@ OWN = ("nodes.name", "nodes.address", "store.path", "store.dsn")
 OWN_TABLES = ("admin.", "log.")
 OWN_OF_CONNECTORS = ("host", "port")
 
-HELD_FOR = 20.0
-"""Seconds beyond `ttl` that a connection waits for a node that can take it."""
-
-MOST_PASSED_ON = 512
-"""Connections to one connector that are passed on at once; more are closed."""
-
-CHUNK = 65_536
-AGAIN = 0.1
-"""Seconds between two tries to reach a node that is about to listen."""
-
-STANDING_BY = "callboard_node_standing_by"
-"""All that `/metrics` shows of a node that stands by."""
+SOON = 0.1
+"""Seconds until a node looks again that is about to be given the company."""
 
 MOST_NAMED = 20
 """Settings that are named of those that differ."""
@@ -114,23 +100,6 @@ def doors_of_company(config: AppConfig) -> dict[str, tuple[str, int]]:
         if isinstance(host, str) and isinstance(port, int):
             found[name] = (host, port)
     return found
-
-
-def close_moved(
-    sockets: dict[str, socket.socket],
-    before: Mapping[str, tuple[str, int]],
-    after: Mapping[str, tuple[str, int]],
-) -> None:
-    """Close and take out what listens for connectors that listen elsewhere by now.
-
-    Args:
-        sockets: by connector, what listens for it.
-        before: where that is; see `doors_of_company`.
-        after: where connectors are to listen.
-    """
-    for name in [*sockets]:
-        if before[name] != after.get(name):
-            sockets.pop(name).close()
 
 
 class CompanyNode:
@@ -263,7 +232,7 @@ class CompanyNode:
         task_status.started()
         while True:
             if not await self._look_again():
-                await trio.sleep(AGAIN if self._is_next else self._ttl / LOOKS)
+                await trio.sleep(SOON if self._is_next else self._ttl / LOOKS)
 
     async def _look_again(self) -> bool:
         """Look once; a server that is away is told of, and waited for."""
@@ -293,11 +262,11 @@ class CompanyNode:
         began = self._now()
         if membership.member is None:
             card, settings = self._card()
-            joined = await in_thread(desk.join, card, settings)
+            joined = await trio.to_thread.run_sync(desk.join, card, settings)
             membership.joined(began, joined)
             self._is_compared = False
         began = self._now()
-        look = await in_thread(desk.beat)
+        look = await trio.to_thread.run_sync(desk.beat)
         membership.renewed(began)
         self._trouble = ""
         plan = membership.plan(began, look.nodes, look.leases)
@@ -315,7 +284,7 @@ class CompanyNode:
             self._owner = self._name
             self._tell()
         self._heirs = plan.drain
-        has_moved = await in_thread(desk.carry_out, plan, look)
+        has_moved = await trio.to_thread.run_sync(desk.carry_out, plan, look)
         await self._note_owner(look)
         self._tell()
         return has_moved
@@ -331,7 +300,7 @@ class CompanyNode:
             self._owner, self._is_compared = owner, True
             return
         if owner and (is_new or (is_alive and not self._is_compared)):
-            self._known = await in_thread(self._desk.known)
+            self._known = await trio.to_thread.run_sync(self._desk.known)
         self._owner = owner if owner in beats else ""
         if is_alive and not self._is_compared:
             await self._compare(owner)
@@ -353,7 +322,7 @@ class CompanyNode:
                 file=str(path),
                 hint="mount the same folder on all nodes",
             )
-        theirs = await in_thread(self._desk.settings_of, owner)
+        theirs = await trio.to_thread.run_sync(self._desk.settings_of, owner)
         names = differing(decoded(mine), decoded(theirs))
         if names:
             more = len(names) - MOST_NAMED
@@ -399,7 +368,7 @@ class CompanyNode:
         card, after = self._card()
         if before != (card, after):
             async with self._one_by_one:
-                await in_thread(self._desk.publish, card, after)
+                await trio.to_thread.run_sync(self._desk.publish, card, after)
 
     async def prepare_to_leave(self) -> None:
         """Choose who goes on, say so, and take nothing more."""
@@ -408,7 +377,9 @@ class CompanyNode:
             async with self._one_by_one:
                 await self._look()
                 if self._seen is not None:
-                    await in_thread(self._desk.announce, self._heirs, self._seen)
+                    await trio.to_thread.run_sync(
+                        self._desk.announce, self._heirs, self._seen
+                    )
 
     async def wait_seen(self) -> None:
         """Give the others time to see that the company moves, if it does.
@@ -424,7 +395,7 @@ class CompanyNode:
             to = self._heirs.get(COMPANY, "")
             if self._fence is not None:
                 with contextlib.suppress(StoreError):
-                    await in_thread(self._desk.give, {COMPANY: to})
+                    await trio.to_thread.run_sync(self._desk.give, {COMPANY: to})
                     LOG.info("the company was given to another node", node=to or "any")
             self._fence, self._lost = None, ""
             self._membership.ended()
@@ -435,7 +406,7 @@ class CompanyNode:
         with trio.move_on_after(self._ttl, shield=True):
             await self.hand_over()
             with contextlib.suppress(StoreError):
-                await in_thread(self._desk.leave)
+                await trio.to_thread.run_sync(self._desk.leave)
         self._desk.drop()
 
 
@@ -451,11 +422,6 @@ class CompanySeat:
 
     node: CompanyNode
     """Knows whether it may go on."""
-
-
-async def in_thread(work: Callable[[Unpack[Given]], Result], *given: *Given) -> Result:
-    """Run something that blocks; it is finished even if nobody waits for it."""
-    return await trio.to_thread.run_sync(work, *given)
 
 
 def decoded(settings: bytes) -> Flat:
@@ -496,157 +462,3 @@ async def open_node(config: AppConfig) -> AsyncGenerator[CompanyNode]:
         finally:
             nursery.cancel_scope.cancel()
             await node.leave()
-
-
-# --- connections ----------------------------------------------------------------------
-
-
-class Doorkeeper:
-    """Listens for the connectors while this node stands by.
-
-    Connections are passed on to the node that runs the company, byte by byte; those
-    that come while none does wait for it, also if it is this one in the end.
-
-    Args:
-        node: knows where the company runs.
-        nursery: for connections, which outlive the standing by.
-        tell: told in a line where it listens.
-    """
-
-    def __init__(
-        self, node: CompanyNode, nursery: trio.Nursery, tell: Callable[[str], object]
-    ) -> None:
-        self._tell = tell
-        self._node = node
-        self._nursery = nursery
-        self._open: dict[str, int] = {}
-
-    async def stand(
-        self, config: AppConfig, until: Callable[[], Awaitable[object]]
-    ) -> dict[str, socket.socket]:
-        """Listen until something has happened; gives what listens, by connector.
-
-        Raises:
-            ListenError: an address cannot be listened on.
-        """
-        sockets: dict[str, socket.socket] = {}
-        with contextlib.ExitStack() as stack:
-            for name, (host, port) in doors_of_company(config).items():
-                sockets[name] = listen_on(f"connectors.{name}", host, port)
-                stack.callback(sockets[name].close)
-                place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-                self._tell(f"{name}: standing by, listening on {place}")
-            async with trio.open_nursery() as nursery:
-                for name, door in sockets.items():
-                    nursery.start_soon(self._accept, name, door)
-                if config.admin.is_on:
-                    nursery.start_soon(self._answer_probes, config)
-                await until()
-                nursery.cancel_scope.cancel()
-            stack.pop_all()
-        return sockets
-
-    async def _accept(self, connector: str, door: socket.socket) -> None:
-        with trio.socket.from_stdlib_socket(door.dup()) as listener:
-            while True:
-                try:
-                    accepted, _ = await listener.accept()
-                except OSError as error:  # no file is left to open, or it has gone
-                    LOG.warning("a connection was not taken", why=str(error))
-                    await trio.sleep(AGAIN)
-                    continue
-                self._nursery.start_soon(
-                    self._pass_on, connector, trio.SocketStream(accepted)
-                )
-
-    async def _pass_on(self, connector: str, client: trio.SocketStream) -> None:
-        count = self._open.get(connector, 0)
-        async with client:
-            if count >= MOST_PASSED_ON:
-                return
-            self._open[connector] = count + 1
-            try:
-                with contextlib.suppress(OSError, trio.BrokenResourceError):
-                    await self._connect(connector, client)
-            finally:
-                self._open[connector] -= 1
-
-    async def _connect(self, connector: str, client: trio.SocketStream) -> None:
-        server: trio.SocketStream | None = None
-        owner = ""
-        with trio.move_on_after(self._node.ttl + HELD_FOR):
-            while server is None:
-                host, port = await self._node.place_of(connector)
-                owner = self._node.owner
-                try:
-                    server = await trio.open_tcp_stream(host, port)
-                except OSError:  # it has gone, or does not listen yet
-                    await trio.sleep(AGAIN)
-        if server is None:
-            return
-        async with server, trio.open_nursery() as nursery:
-
-            async def end_after(wait: Callable[[], Awaitable[object]]) -> None:
-                await wait()
-                nursery.cancel_scope.cancel()
-
-            nursery.start_soon(pump, client, server)
-            # What the server has ended is over, whatever the client still sends.
-            nursery.start_soon(end_after, partial(pump, server, client))
-            # A node that was stopped never ends a connection.
-            await end_after(partial(self._node.wait_moved, owner))
-
-    async def _answer_probes(self, config: AppConfig) -> None:
-        """Serve `/healthz`, `/readyz` and `/metrics` where operators look."""
-        port = ADMIN_PORT if config.admin.port is None else config.admin.port
-        try:
-            door = listen_on("admin", config.admin.host, port)
-        except OSError as error:
-            if config.admin.port is not None:
-                raise
-            LOG.warning("nobody can ask how this node is doing", why=str(error))
-            return
-        with trio.socket.from_stdlib_socket(door) as listener:
-            await trio.serve_listeners(self._probed, [trio.SocketListener(listener)])
-
-    async def _probed(self, client: trio.SocketStream) -> None:
-        """Answer one request for a probe."""
-        with contextlib.suppress(trio.BrokenResourceError), trio.move_on_after(5.0):
-            head = b""
-            while b"\r\n\r\n" not in head and len(head) < CHUNK:
-                part = await client.receive_some(CHUNK)
-                if not part:
-                    return
-                head += part
-            way = [*head.split(b" ", 2), b""][1].partition(b"?")[0]
-            await client.send_all(probe_answer(way, self._node.standing()))
-
-
-def probe_answer(way: bytes, trouble: str) -> bytes:
-    """Write the HTTP answer to a probe of a node that stands by."""
-    status, kind, body = "404 Not Found", "text/plain; charset=utf-8", b"not found\n"
-    if way == b"/healthz":
-        status, body = "200 OK", b"ok\n"
-    elif way == b"/metrics":
-        status, kind = "200 OK", "text/plain; version=0.0.4; charset=utf-8"
-        body = f"# TYPE {STANDING_BY} gauge\n{STANDING_BY} 1\n".encode()
-    elif way == b"/readyz":
-        reasons = (trouble,) if trouble else ()
-        status = "503 Service Unavailable" if trouble else "200 OK"
-        kind = "application/json"
-        body = msgspec.json.encode(
-            {"ready": not reasons, "reasons": reasons, "standing_by": True}
-        )
-    head = (
-        f"HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {len(body)}\r\n"
-        "connection: close\r\n\r\n"
-    )
-    return head.encode() + body
-
-
-async def pump(source: trio.SocketStream, target: trio.SocketStream) -> None:
-    """Hand bytes on until the source has ended."""
-    with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-        while part := await source.receive_some(CHUNK):
-            await target.send_all(part)
-        await target.send_eof()

@@ -189,23 +189,25 @@ class Ends:
 async def _run_node(source: SettingsSource, ends: Ends) -> None:
     """Stand by, run the company when it is this node's turn, and stand by again."""
     # Why here: the only process of a company needs none of it.
+    from connectors.app.forwarding import (  # noqa: PLC0415
+        ConnectionForwarder,
+        close_moved,
+    )
     from connectors.app.nodes import (  # noqa: PLC0415
         CompanySeat,
-        Doorkeeper,
-        close_moved,
         doors_of_company,
         open_node,
     )
 
     config = source.settings.value
     async with open_node(config) as node, trio.open_nursery() as nursery:
-        keeper = Doorkeeper(node, nursery, tell_address)
+        forwarder = ConnectionForwarder(node, nursery, tell_address)
         while not ends.is_told.is_set():
             turn = partial(wait_any, node.wait_seat, ends.is_told.wait)
             if not node.is_seated:
                 LOG.info("standing by", node=config.nodes.name)
                 ends.service.tell("READY=1")
-            sockets = await keeper.stand(source.settings.value, turn)
+            sockets = await forwarder.stand(source.settings.value, turn)
             try:
                 if node.is_seated and not ends.is_told.is_set():
                     # First: while the settings are read, the company may move again.

@@ -12,15 +12,8 @@ import pytest
 import trio
 import trio.testing
 
-from connectors.app.nodes import (
-    Doorkeeper,
-    close_moved,
-    comparable,
-    differing,
-    open_node,
-    probe_answer,
-    reachable,
-)
+from connectors.app.forwarding import ConnectionForwarder, close_moved, probe_answer
+from connectors.app.nodes import comparable, differing, open_node, reachable
 from connectors.chat.server_transport import ListenError
 from connectors.commands.common.database import DatabaseChoice
 from connectors.commands.forget_person import ORDER, erase_now
@@ -113,8 +106,8 @@ async def test_connections_go_to_the_node_that_runs_the_company(tmp_path: Path) 
             serve = partial(trio.serve_tcp, echo, host="127.0.0.1")
             await nursery.start(serve, port_of(first))
             async with open_node(second) as b:
-                keeper = Doorkeeper(b, nursery, said.append)
-                nursery.start_soon(standing, keeper, second, b)
+                forwarder = ConnectionForwarder(b, nursery, said.append)
+                nursery.start_soon(standing, forwarder, second, b)
                 while not said:
                     await trio.testing.wait_all_tasks_blocked(0.01)
                 place = f"127.0.0.1:{port_of(second)}"
@@ -129,8 +122,10 @@ async def test_connections_go_to_the_node_that_runs_the_company(tmp_path: Path) 
             nursery.cancel_scope.cancel()
 
 
-async def standing(keeper: Doorkeeper, config: AppConfig, node: CompanyNode) -> None:
-    for door in (await keeper.stand(config, node.wait_seat)).values():
+async def standing(
+    forwarder: ConnectionForwarder, config: AppConfig, node: CompanyNode
+) -> None:
+    for door in (await forwarder.stand(config, node.wait_seat)).values():
         door.close()
 
 
@@ -141,9 +136,9 @@ async def test_an_address_that_is_taken_is_named_with_its_table(tmp_path: Path) 
     told = rf"connectors\.http: cannot listen on 127\.0\.0\.1:{taken[1]}: "
     with socket.create_server(taken), trio.fail_after(PATIENCE):
         async with open_node(config) as node, trio.open_nursery() as nursery:
-            keeper = Doorkeeper(node, nursery, print)
+            forwarder = ConnectionForwarder(node, nursery, print)
             with pytest.raises(ListenError, match=told):
-                await keeper.stand(config, trio.sleep_forever)
+                await forwarder.stand(config, trio.sleep_forever)
             nursery.cancel_scope.cancel()
 
 
