@@ -172,6 +172,7 @@ class App:
 
     files: tuple[Path, ...] = ()
     """The settings file, and what it includes; nothing as long as nobody says."""
+
     seat: CompanySeat | None = None
     """As which node it runs; None: as the only process."""
 
@@ -336,8 +337,7 @@ async def open_app(  # noqa: PLR0913  what a company is made of
             blobs,
             Gauges(metrics, _database(config), clock),
         )
-        if seat is not None:
-            app.seat = seat
+        app.seat = seat
         app.doors = doors_of(config)
         app.hooks = hooking.branches(metrics, store, clock)
         app.receivers = make_receivers(config, clock, posts, stack)

@@ -54,7 +54,7 @@ OWN = ("nodes.name", "nodes.address", "store.path", "store.dsn")
 """Settings that may differ from node to node."""
 
 OWN_TABLES = ("admin.", "log.")
-OWN_OF_CONNECTORS = ("host", "port")
+OWN_OF_CONNECTORS = (".host", ".port")
 
 SOON = 0.1
 """Seconds until a node looks again that is about to be given the company."""

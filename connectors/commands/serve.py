@@ -97,7 +97,7 @@ async def _serve(source: SettingsSource, service: ServiceNotifier) -> bool:
     hangup, begins_anew = Hangup(), trio.Event()
     # Why before all else: it would end the process while that starts.
     with trio.open_signal_receiver(signal.SIGHUP) as hangup.received:
-        run = partial(_run, source, hangup, (service, begins_anew))
+        run = partial(_run, source, hangup, service, begins_anew)
         await hearing_signals(run, (signal.SIGINT, signal.SIGTERM))
     return begins_anew.is_set()
 
@@ -154,10 +154,11 @@ class ServiceNotifier:
 async def _run(
     source: SettingsSource,
     hangup: Hangup,
-    outside: tuple[ServiceNotifier, trio.Event],
+    service: ServiceNotifier,
+    begins_anew: trio.Event,
     is_told: trio.Event,
 ) -> None:
-    (service, begins_anew), store = outside, source.settings.value.store
+    store = source.settings.value.store
     async with trio.open_nursery() as nursery:
         nursery.start_soon(service.beat)
         is_done = await trio.to_thread.run_sync(erase_ordered, store)

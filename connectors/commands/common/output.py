@@ -38,7 +38,6 @@ FAILED = 1
 FIRST_WORDS = 48
 """Characters of a text in a table."""
 
-
 NARROWEST = 6
 """Columns that are left of a column of a table, however narrow the terminal."""
 
@@ -46,7 +45,7 @@ COPIED = frozenset({"ACCOUNT", "CLIENT", "CODE", "CONVERSATION", "ID", "PERSON"}
 """Columns that people copy into the next command, and that are therefore never cut."""
 
 COLLECTED = "callboard.said"
-"""Where click keeps what a command says while it is collected for `--json`."""
+"""Where click keeps that `--json` was given, then the `_Collector` of the command."""
 
 NO_HEADER = "callboard.no-header"
 WIDE = "callboard.wide"
@@ -81,13 +80,6 @@ def rows_options(command: Callable[..., object]) -> Callable[..., object]:
     return json_option(command)
 
 
-class _Collector:
-    """Takes what a command says; never what another one says after it."""
-
-    def __init__(self, said: list[OutputPart]) -> None:
-        self.said = said
-
-
 class OutputPart(msgspec.Struct, frozen=True, omit_defaults=True):
     """One thing that a command said, for programs."""
 
@@ -98,6 +90,13 @@ class OutputPart(msgspec.Struct, frozen=True, omit_defaults=True):
 
     facts: dict[str, object] = {}
     """What of it a program may want: the id of what was made or changed."""
+
+
+class _Collector:
+    """Keeps what a command with `--json` says until it has ended."""
+
+    def __init__(self) -> None:
+        self.said: list[OutputPart] = []
 
 
 ANSWER_OTHERWISE = frozenset(
@@ -139,10 +138,10 @@ def _collecting(callback: Callable[..., object]) -> Callable[..., object]:
     def collected(*given: object, **named: object) -> object:
         if not _kept(COLLECTED):
             return callback(*given, **named)
-        said: list[OutputPart] = []
-        click.get_current_context().meta[COLLECTED] = _Collector(said)
+        collector = _Collector()
+        click.get_current_context().meta[COLLECTED] = collector
         result = callback(*given, **named)
-        say_json({"ok": not result, "said": said})
+        say_json({"ok": not result, "said": collector.said})
         return result
 
     return collected

@@ -95,9 +95,7 @@ def proposal(look: Look, name: str) -> ProposedSetting:
     if look.inside.editor is None:
         raise MisuseError("settings cannot be changed here")
     value = look.query.get("value")
-    if value is not None and len(value) > LONGEST:
-        text = f"the value has more than {LONGEST:,} characters; change it in the file"
-        raise MisuseError(text)
+    check_length(value or "")
     proposed = look.inside.editor().propose(name, value)
     # What the page shows is what its form sends back.
     if clean(proposed.text, look.inside.services.redact) != proposed.text:
@@ -106,6 +104,17 @@ def proposal(look: Look, name: str) -> ProposedSetting:
         )
         raise MisuseError(text)
     return proposed
+
+
+def check_length(value: str) -> None:
+    """Check that a value is no longer than a page can show.
+
+    Raises:
+        MisuseError: it is longer.
+    """
+    if len(value) > LONGEST:
+        text = f"the value has more than {LONGEST:,} characters; change it in the file"
+        raise MisuseError(text)
 
 
 def agents_of(
@@ -152,9 +161,8 @@ async def save(asked: ViewRequest) -> str:
         raise Refusal(asked.say("settings cannot be changed here"))
     editor = inside.editor()
     value, mark = form.get("value", ""), form.get("mark", "")
-    if len(value) > LONGEST:
-        raise Refusal(f"the value has more than {LONGEST:,} characters")
     try:
+        check_length(value)
         await trio.to_thread.run_sync(editor.write, name, value, mark)
     except MisuseError as error:
         raise Refusal(services.redact(str(error))) from error
