@@ -1,7 +1,7 @@
 """The only door between the trio kernel and asyncio.
 
 One asyncio loop runs in one thread, hosted by a `pykka.ThreadingActor`. The
-libraries that need asyncio (the web server, later Discord and Slack) live on it,
+libraries that need asyncio (the web servers, Discord, Slack) live on it,
 so that what hangs or fails in them leaves the kernel's loop alone. It knows
 nothing of chat.
 
@@ -97,9 +97,7 @@ class Crossing:
             step = self._waiting.popleft()
             try:
                 step()
-            except Exception:
-                # Why broad: the step is somebody else's code, and an exception
-                # here would end the whole kernel (or the whole edge) with it.
+            except Exception:  # another's code; its error would end the whole loop
                 logger.exception("a call posted to the %s failed", self._target)
 
 
@@ -191,9 +189,9 @@ class Life:
         for phase in (self.stop.wait, self._end_tasks):
             try:
                 self.loop.run_until_complete(phase())
-            except BaseException as error:  # noqa: BLE001
-                # Why broad: SystemExit from a library ends the loop just as a bug
-                # does, and pykka would take it as an order to stop all its actors.
+            except BaseException as error:  # noqa: BLE001  kept as the loop's death
+                # Why SystemExit too: a library's ends the loop just as a bug does,
+                # and pykka would take it as an order to stop all its actors.
                 self.death = self.death or error
         self.loop.close()
         with contextlib.suppress(BridgeClosedError):
@@ -471,9 +469,7 @@ async def serve_ask(life: Life, ask: EdgeAsk[Any]) -> None:
     try:
         with ask.scope:
             answer = partial(ask.succeed, await ask.run())
-    except Exception as error:  # noqa: BLE001
-        # Why broad: the error belongs to the asker on the other side; here it
-        # would end the kernel.
+    except Exception as error:  # noqa: BLE001  the asker's; here it ends the kernel
         answer = partial(ask.fail, error)
     finally:
         life.asks.discard(ask)

@@ -176,8 +176,7 @@ class GuardedStream(httpcore.AsyncNetworkStream):
         """Encrypt the connection; close it if that comes to nothing."""
         try:
             return await self._stream.start_tls(ssl_context, server_hostname, timeout)
-        except BaseException:
-            # Why: httpcore closes it after its own errors, but not after `Cancelled`.
+        except BaseException:  # httpcore closes it after its errors, not if cancelled
             with trio.CancelScope() as at_once:
                 at_once.cancel()
                 await self._stream.aclose()

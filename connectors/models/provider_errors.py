@@ -4,10 +4,8 @@ Pure. Tells what may be tried again from what may not, and writes a short text
 without secrets: the key never, of the provider's own words at most 200 characters.
 Each format reads its provider's errors into a `Said`; what that means is here.
 
-How long a provider asks us to wait.
-
-Pure. Several ways are in use: a header with seconds or a date, one with
-milliseconds, and a duration in the body.
+How long a provider asks us to wait comes in one of several forms: a header with seconds
+or a date, one with milliseconds, or a duration in the body.
 """
 
 from __future__ import annotations

@@ -1,15 +1,9 @@
 """Starts confined programs, and leaves nothing of them behind.
 
-Each gets a launcher of its own, which ends when the line to it is cut.
-
-The line to a launcher: a socket, a plan out, lines of text in.
-
-Keeps the beginning and the end of what a program writes.
-
-Pure. The beginning says what was asked, the end how it went; what lies between is
-counted.
-
-A folder for one program's temporary files, which goes when it ends.
+Each program gets a launcher and a folder for its temporary files. The launcher is sent
+a plan over a socket, answers in lines of text, and ends with everything below it when
+the socket is closed; the folder is removed then. Of long output the beginning and the
+end are kept, and the bytes between are counted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The port through which programs are started: confined, and never left behind.
 
-Tools, model programs and servers of tools are started through it and by nothing else.
-Implemented by `process.py`.
+Tools, hooks, model programs and servers of tools are started through it and by nothing
+else. `process.py` implements it. `LateSandbox` tries which protection works on this
+machine when the first program is started, and then hands over to `process.py`.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Confined(Protocol):
 class Sandbox(Protocol):
     """Starts programs confined.
 
-    `connectors/sandbox/runner.py` makes it from `[sandbox]`, once for all.
+    The app makes one from `[sandbox]`, for all that start programs.
     """
 
     async def run(  # noqa: PLR0913  what a program is started with

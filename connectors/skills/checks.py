@@ -1,5 +1,7 @@
 """Checks what must fit together in the settings of servers of tools and of skills.
 
+Also reads the interceptors that skills bring, which are settings, too.
+
 A skill may name a program in the head of its SKILL.md, as `interceptor: python3 x.py`
 or as a list, at the top or in `metadata`. It is run as a hook, in the skill's folder,
 which it may read, and is asked only about what agents with that skill hear. It came

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from actors.commands import dispatch as desk
-from actors.commands import people as desk_pairing
 from actors.commands import people as desk_people
 from actors.commands import registry
 from actors.commands import status as desk_reports
@@ -33,7 +32,7 @@ def said() -> set[str]:
     """Collect all that is looked up in a catalogue by its English words."""
     found = {spec.meaning for spec in registry.COMMANDS.values()}
     found |= {*desk.NOT_ALLOWED.values(), *desk_people.NOT_LINKED.values()}
-    found |= {*desk_pairing.NOT_DONE.values(), *desk_pairing.DONE.values()}
+    found |= {*desk_people.NOT_DONE.values(), *desk_people.DONE.values()}
     found |= {*desk_reports.POLICIES.values(), *desk_reports.PACES.values()}
     found |= {text for _, *texts in spans.UNITS for text in texts}
     found |= {*confirming.ENGLISH.values(), *reasons()}

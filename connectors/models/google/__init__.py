@@ -1,7 +1,7 @@
 """Models of Google, over the Gemini API.
 
-Made by `model` for `kind = "google"`. Begin with `request` (what is sent) and `stream`
-(what comes back); `schema` fits tools' schemas to what the API takes.
+Made by `model` for `kind = "google"`. Begin with `request` (what is sent, the
+schemas of tools with it) and `stream` (what comes back).
 """
 
 __all__ = [

@@ -1,9 +1,8 @@
-"""Where programs that are models run: their folders, one for each conversation.
+"""Where programs that are models run: a folder for each conversation, and its sandbox.
 
-A folder is removed when nobody has spoken there for long.
-
-With a folder goes the program's own memory of the conversation; ours stays, and the
-next message has the program begin anew from it.
+A folder is removed when nobody has spoken there for long. The program's own memory of
+the conversation goes with it; Callboard's stays, and the next message starts the
+program again with that.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""The tool `send_file`, and the copies of what agents send.
+"""The tool `send_file`, the copies of what agents send, and pictures that a turn made.
 
 A path is read by the same rules as for `read_file`: inside the agent's own folder,
-never through a link, a plain file with one name. What is sent is what lay there then.
+never through a link, a plain file with one name. The copy is of the file as it is then.
 
-Pictures that appear in an agent's folder while a turn runs.
-
-What lay there before is compared with what lies there after. The folder is shared by
-all conversations of the agent: pictures of a turn beside which another one ran may be
-anybody's, so they stay where they are.
+Pictures are found by comparing the agent's folder before and after the turn. All
+conversations of the agent share the folder: if another turn ran meanwhile, a picture
+may belong to either, so it is not sent.
 """
 
 from __future__ import annotations
@@ -166,8 +164,8 @@ class WorkspaceEnclosures:
         made = PictureWatch(self.enclose, agent, self._desks.of(agent), others)
         try:
             await made.begin()
-        except BaseException:
-            made.end()  # nobody has it who could
+        except BaseException:  # cancelled, too: nobody else could end it
+            made.end()
             raise
         return made
 

@@ -1,8 +1,8 @@
 """A Slack workspace in memory, as far as the connector asks anything of it.
 
 `FakeSlack` answers methods of the Web API given as forms, as Slack gets them, and has
-connections of Socket Mode. Over it stand `slack_line.py`, which works in virtual time,
-and `slack_server.py`, which slack_sdk itself talks to.
+connections of Socket Mode. Over it stand `line.py`, which works in virtual time,
+and `server.py`, which slack_sdk itself talks to.
 """
 
 from __future__ import annotations

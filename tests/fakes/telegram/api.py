@@ -1,7 +1,7 @@
 """The Bot API in memory, as far as the connector asks anything of it.
 
 `FakeTelegram` goes into `httpx.MockTransport` and works in virtual time, or onto a
-socket (`bot_server.py`), where python-telegram-bot checks it. Who hears
+socket (`server.py`), where python-telegram-bot checks it. Who hears
 what, and what is refused in which words, is as the documents and servers say.
 """
 

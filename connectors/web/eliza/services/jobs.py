@@ -157,8 +157,7 @@ class ElizaJobs:
         said = NewMessage(message=question, inbound_id=inbound, wants_drafts=False)
         try:
             await self._speech.post(caller, said)
-        except BaseException:
-            # The client does not learn its id.
+        except BaseException:  # cancelled, too: the client never learns the job's id
             await self._drop(job)
             raise
         return self._shelf.get(name) or job
