@@ -21,7 +21,7 @@ import trio
 from actors.errors import ToolError
 from actors.ports import Jot
 from actors.rules.text.cleaning import one_line
-from connectors.files.projects import Projects, read_whole
+from connectors.files.projects import Projects, is_folder, read_whole
 from runtime.config.loader import Complaint
 
 if TYPE_CHECKING:
@@ -128,24 +128,13 @@ def check_notebook(app: AppConfig) -> Iterator[Complaint]:
         text = f"{bugs} is a folder"
         yield Complaint(("notebook", "bug_file"), text, 'for example "var/bugs.md"')
     folder = app.projects.folder
-    if folder is not None and not folder.is_dir():
+    if folder is not None and not is_folder(folder):
         hint = "the path starts at the folder of the settings file"
         yield Complaint(("projects", "folder"), f"there is no folder {folder}", hint)
     if folder is not None and not app.memory.enabled:
         text = "nobody can remember who works on which project"
         hint = "set enabled = true under [memory]"
         yield Complaint(("projects", "folder"), text, hint, is_warning=True)
-
-
-def is_folder(path: Path) -> bool:
-    """Whether there is a folder; not if nobody may look: the first report tells that.
-
-    Why not raise: here the whole of the settings would go by one unreadable folder.
-    """
-    try:
-        return path.is_dir()
-    except OSError:
-        return False
 
 
 def add_report(file: Path, stamp: str, line: str) -> str:

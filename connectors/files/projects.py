@@ -200,6 +200,17 @@ def text_of(file: int) -> str:
     return text
 
 
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder; False also where nobody may look.
+
+    Why not raise: one unreadable folder would hide all other mistakes in the settings.
+    """
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
 def read_whole(file: int, most: int) -> bytes:
     """Read an open file up to one byte above the bound."""
     with os.fdopen(os.dup(file), "rb") as reading:

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from actors.rules.prompt import tools as tool_names
 from actors.rules.prompt.skills import SKILL_FILE
 from connectors.config.hooks import HookConfig
+from connectors.files.projects import is_folder
 from connectors.mcp.source import prefix_of
 from connectors.sandbox.territory import SYSTEM
 from connectors.skills.folder import SkillFolder, read_folders
@@ -184,14 +185,6 @@ def check_folders(
             yield Complaint((*way, "args", index), problem, hint, is_warning=True)
 
 
-def is_folder(path: Path) -> bool:
-    """Whether a path is a folder's, as far as one may look."""
-    try:
-        return path.is_dir()
-    except OSError:
-        return False
-
-
 def check_texts(way: Way, server: McpServerConfig) -> Iterator[Complaint]:
     """Warn of what seems to be a secret and stands in the open."""
     for key in ("env", "headers"):
@@ -241,12 +234,12 @@ def check_skills(app: AppConfig, environment: Mapping[str, str]) -> Iterator[Com
                 yield Complaint(("agents", name, "skills"), text, hint)
         return
     for index, folder in enumerate(app.skills.folders):
-        if not folder.is_dir():
+        if not is_folder(folder):
             text = f"there is no folder {folder}"
             hint = "the path starts at the folder of the settings file"
             yield Complaint(("skills", "folders", index), text, hint)
     found = read_folders(
-        [each for each in app.skills.folders if each.is_dir()],
+        [each for each in app.skills.folders if is_folder(each)],
         app.skills.max_body_chars,
     )
     for problem in found.problems:

@@ -400,6 +400,8 @@ def test_all_others_are_strangers_addresses(host: str) -> None:
         ("[notebook]\nbug_file = 'var/callboard.db'", "is the database"),
         ("[notebook]\nbug_file = '/'", "/ is a folder"),
         ("[projects]\nfolder = 'gone'", "there is no folder"),
+        # No system has such a name, so that nobody may look.
+        (f"[projects]\nfolder = '{'x' * 300}'", "there is no folder"),
     ],
 )
 def test_files_of_the_notebook_must_be_able_to_be_it(

@@ -66,6 +66,8 @@ def refusals(folder: Path, text: str, top: str = "", agent: str = "") -> str:
             "called as those of",
         ),
         ('[skills]\nfolders=["nowhere"]\n', "there is no folder"),
+        # No system has such a name, so that nobody may look.
+        (f'[skills]\nfolders=["{"x" * 300}"]\n', "there is no folder"),
     ],
 )
 def test_what_does_not_go_together_is_refused(
