@@ -37,6 +37,9 @@ MAGIC: tuple[tuple[int, bytes, str], ...] = (
     (0, b"\x7fELF", "application/x-executable"),
     (0, b"MZ", "application/x-executable"),
 )
+PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+"""What every model that sees takes."""
+
 BOMS = (
     (b"\xef\xbb\xbf", "utf-8"),
     (b"\xff\xfe", "utf-16-le"),

@@ -18,6 +18,7 @@ import trio
 from actors.errors import ToolError
 from actors.messages.inbound import Image, ToolResult
 from actors.rules.text.cleaning import UNSEEN, one_line
+from connectors.fetch.media_types import PICTURES, media_type
 from connectors.mcp.connection import Connect, ServerConnection, ServerEnd
 from connectors.mcp.messages import (
     McpError,
@@ -42,14 +43,6 @@ LARGEST_IMAGE = 5 * 1024 * 1024
 """Bytes; what the strictest provider takes."""
 
 EMPTY = "(the tool gave nothing back)"
-
-SIGNS: tuple[tuple[bytes, bytes, str], ...] = (
-    (b"\x89PNG\r\n\x1a\n", b"", "image/png"),
-    (b"\xff\xd8\xff", b"", "image/jpeg"),
-    (b"GIF8", b"", "image/gif"),
-    (b"RIFF", b"WEBP", "image/webp"),
-)
-"""First bytes, then those from the eighth on, of the pictures that models see."""
 
 Table = dict[str, object]
 
@@ -127,18 +120,10 @@ def picture(data: str, images: list[Image]) -> str:
         content = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
         return "[content was left out: it is no base64]"
-    kind = kind_of(content)
-    if not kind:
+    kind = media_type(content)
+    if kind not in PICTURES:
         return f"[{len(content)} bytes that are no picture were left out]"
     images.append(Image(kind, content))
-    return ""
-
-
-def kind_of(content: bytes) -> str:
-    """Tell by its bytes what a picture is; empty if it is none that models see."""
-    for start, eighth, kind in SIGNS:
-        if content.startswith(start) and content[8:].startswith(eighth):
-            return kind
     return ""
 
 

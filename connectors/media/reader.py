@@ -15,7 +15,7 @@ import trio
 
 from actors.errors import ModelError
 from actors.messages.inbound import Attachment, Image, Media
-from connectors.fetch.media_types import media_type
+from connectors.fetch.media_types import PICTURES, media_type
 from connectors.fetch.messages import Fetch, FetchError, FetchRequest
 from connectors.media import extract
 from connectors.sandbox.plan import MIB, Confinement, SandboxError, SandboxLimits
@@ -87,9 +87,6 @@ class DocumentReader:
             raise DocumentError(why or "it needs more memory or time than allowed")
         return ended.stdout.decode("utf-8", "replace")
 
-
-PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""What every model that sees takes."""
 
 MOST_NAME = 80
 

@@ -14,7 +14,7 @@ from actors.messages.inbound import ToolResult
 from connectors.mcp.session import EMPTY, LARGEST_IMAGE, MOST_PARTS, result_of
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n....").decode()
-WEBP = base64.b64encode(b"RIFF....WEBPVP8 ").decode()
+WEBP = base64.b64encode(b"RIFF\x0a\0\0\0WEBPVP8 ").decode()
 
 words = st.sampled_from(
     ["type", "text", "data", "uri", "resource", "content", "isError", "blob", "name"]
