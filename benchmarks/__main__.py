@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 
 from benchmarks import against
+from benchmarks.against import tell
 from benchmarks.cost import ledger as cost
 from benchmarks.machine import setting
 from benchmarks.peers import installed as peers
@@ -131,11 +132,6 @@ def tell_comparison(record: Record) -> None:
     figure = f"{record.benchmark} {record.figure} ({record.subject})"
     times = f"{record.against_baseline:.2f} times as good as the baseline"
     tell(f"{figure}: {times}: {verdict}")
-
-
-def tell(text: str) -> None:
-    """Write a line for the person who waits."""
-    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

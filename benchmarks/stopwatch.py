@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import perf_counter, perf_counter_ns
+from time import perf_counter, perf_counter_ns, process_time
 from typing import TYPE_CHECKING
 
 from benchmarks.arithmetic import percentile
@@ -23,9 +23,20 @@ def rate(count: int, since: float, unit: str, name: str = "rate") -> Figure:
     return Figure(name, count / (now() - since), f"{unit}/s")
 
 
-def spent(seconds: float, count: int, unit: str, suffix: str = "") -> Figure:
-    """Say how much processor time each took, in microseconds."""
-    return Figure(f"processor{suffix}", 1e6 * seconds / count, f"µs/{unit}")
+class Lap:
+    """The time, and the processor time of this process, since it was made."""
+
+    def __init__(self) -> None:
+        self._begin = now()
+        self._used = process_time()
+
+    def figures(self, count: int, unit: str, suffix: str = "") -> list[Figure]:
+        """Say how many there were per second, and each one's processor time."""
+        used = 1e6 * (process_time() - self._used) / count
+        return [
+            rate(count, self._begin, f"{unit}s", f"rate{suffix}"),
+            Figure(f"processor{suffix}", used, f"µs/{unit}"),
+        ]
 
 
 def spans(nanoseconds: Sequence[int], suffix: str = "") -> list[Figure]:

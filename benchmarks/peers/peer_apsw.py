@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from time import process_time
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.stopwatch import now, rate, spent
+from benchmarks.stopwatch import Lap
 from benchmarks.store.bench_commit import BODY_BYTES, WRITERS
 from runtime.sql.write import ACCEPT
 from runtime.sqlite.file import SqliteFile
@@ -57,13 +56,12 @@ def of(writers: int, plan: Plan) -> list[Figure]:
     body, share = plan.dice().randbytes(BODY_BYTES), plan.size // 10
     with tempfile.TemporaryDirectory() as folder:
         db = SqliteFile(Path(folder) / "bench.db").open_writer()
-        begin, used = now(), process_time()
+        lap = Lap()
         for number in range(share):
             store(db, [row(writer, number, body) for writer in range(writers)])
-        stored = rate(share * writers, begin, "commits", f"rate, {writers}")
-        used = process_time() - used
+        stored = lap.figures(share * writers, "commit", f", {writers}")
         db.close()
-    return [stored, spent(used, share * writers, "commit", f", {writers}")]
+    return stored
 
 
 ROUNDS: dict[str, Round] = {"commit": commit}

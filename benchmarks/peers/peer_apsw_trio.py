@@ -7,21 +7,22 @@ all that wait in one transaction, and wakes them in one hop. What this takes bey
 
 from __future__ import annotations
 
-import tempfile
 import threading
-from pathlib import Path
 from queue import SimpleQueue
-from time import process_time
 from typing import TYPE_CHECKING
 
 import trio
 
 from benchmarks.peers.peer_apsw import row, store
-from benchmarks.stopwatch import now, rate, spent
-from benchmarks.store.bench_commit import BODY_BYTES, WRITERS
+from benchmarks.stopwatch import Lap
+from benchmarks.store.bench_commit import BODY_BYTES, WRITERS, on_new_files
 from runtime.sqlite.file import SqliteFile
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    import apsw
+
     from benchmarks.figure import Figure, Plan, Round
     from benchmarks.peers.peer_apsw import Row
 
@@ -32,12 +33,7 @@ SHARE = 1.0
 
 def commit(plan: Plan) -> list[Figure]:
     """Let each writer store a tenth of `size` messages."""
-    figures: list[Figure] = []
-    for writers in WRITERS:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "bench.db"
-            figures += trio.run(write_all, path, writers, plan)
-    return figures
+    return on_new_files(write_all, WRITERS, plan)
 
 
 async def write_all(path: Path, writers: int, plan: Plan) -> list[Figure]:
@@ -45,17 +41,18 @@ async def write_all(path: Path, writers: int, plan: Plan) -> list[Figure]:
     body, share = plan.dice().randbytes(BODY_BYTES), plan.size // 10
     jobs: Jobs = SimpleQueue()
     token = trio.lowlevel.current_trio_token()
-    thread = threading.Thread(target=work, args=(path, jobs, token))
+    db = SqliteFile(path).open_writer()
+    thread = threading.Thread(target=work, args=(db, jobs, token))
     thread.start()
-    begin, used = now(), process_time()
+    lap = Lap()
     async with trio.open_nursery() as nursery:
         for writer in range(writers):
             nursery.start_soon(write, jobs, writer, share, body)
-    stored = rate(share * writers, begin, "commits", f"rate, {writers}")
-    used = process_time() - used
+    stored = lap.figures(share * writers, "commit", f", {writers}")
     jobs.put(None)
     thread.join()
-    return [stored, spent(used, share * writers, "commit", f", {writers}")]
+    db.close()
+    return stored
 
 
 async def write(jobs: Jobs, writer: int, count: int, body: bytes) -> None:
@@ -70,16 +67,14 @@ def stay(_: object) -> trio.lowlevel.Abort:
     return trio.lowlevel.Abort.FAILED
 
 
-def work(path: Path, jobs: Jobs, token: trio.lowlevel.TrioToken) -> None:
+def work(db: apsw.Connection, jobs: Jobs, token: trio.lowlevel.TrioToken) -> None:
     """Store what comes, until nothing will any more."""
-    db = SqliteFile(path).open_writer()
     while (first := jobs.get()) is not None:
         taken = [first]
         while not jobs.empty() and (job := jobs.get()) is not None:
             taken.append(job)
         store(db, [stored for _, stored in taken])
         token.run_sync_soon(wake, [task for task, _ in taken])
-    db.close()
 
 
 def wake(tasks: list[trio.lowlevel.Task]) -> None:

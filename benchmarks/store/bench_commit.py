@@ -9,15 +9,20 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from time import process_time
+from typing import TYPE_CHECKING
 
 import trio
 
 from benchmarks.figure import Benchmark, Figure, Plan
-from benchmarks.stopwatch import now, now_ns, rate, spans, spent
+from benchmarks.stopwatch import Lap, now_ns, spans
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore
 from runtime.store.rows import PARTS, Accept, Commit
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    Work = Callable[[Path, int, Plan], Awaitable[list[Figure]]]
 
 WRITERS = (1, 10, 100)
 BODY_BYTES = 300
@@ -25,11 +30,15 @@ BODY_BYTES = 300
 
 def measure(plan: Plan) -> list[Figure]:
     """Let each writer commit a tenth of `size` messages."""
+    return on_new_files(commit, WRITERS, plan)
+
+
+def on_new_files(work: Work, writers: Iterable[int], plan: Plan) -> list[Figure]:
+    """Run `work` with each number of writers, on a new database each."""
     figures: list[Figure] = []
-    for writers in WRITERS:
+    for each in writers:
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "bench.db"
-            figures += trio.run(commit, path, writers, plan)
+            figures += trio.run(work, Path(folder) / "bench.db", each, plan)
     return figures
 
 
@@ -41,16 +50,14 @@ async def commit(path: Path, writers: int, plan: Plan) -> list[Figure]:
     store = await SqliteStore.open(SqliteFile(path))
     try:
         await write(store, body, "warm", max(1, share // 10), [])
-        begin, used = now(), process_time()
+        lap = Lap()
         async with trio.open_nursery() as nursery:
             for writer in range(writers):
                 nursery.start_soon(write, store, body, str(writer), share, taken)
-        acknowledged = rate(len(taken), begin, "commits", f"rate, {writers}")
-        used = process_time() - used
+        acknowledged = lap.figures(len(taken), "commit", f", {writers}")
     finally:
         await store.aclose()
-    processor = spent(used, len(taken), "commit", f", {writers}")
-    return [acknowledged, processor, *spans(taken, f", {writers}")]
+    return [*acknowledged, *spans(taken, f", {writers}")]
 
 
 async def write(

@@ -6,31 +6,29 @@ acknowledgement, as an answer's commit does; then all are forgotten, one by one.
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import trio
 
 from actors.rules.text.similarity import words_of
 from benchmarks.figure import Benchmark, Figure, Plan
 from benchmarks.stopwatch import now, now_ns, rate, spans
+from benchmarks.store.bench_commit import on_new_files
 from benchmarks.store.bench_recall import FACT_WORDS, Talk
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore
 from runtime.store.facts import ForgetFacts, SaveFact
 from runtime.store.rows import Commit
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 WRITERS = (1, 100)
 
 
 def measure(plan: Plan) -> list[Figure]:
     """Let the writers keep `size` facts together, on a new database each."""
-    figures: list[Figure] = []
-    for writers in WRITERS:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "bench.db"
-            figures += trio.run(write, path, writers, plan)
-    return figures
+    return on_new_files(write, WRITERS, plan)
 
 
 async def write(path: Path, writers: int, plan: Plan) -> list[Figure]:
