@@ -1,12 +1,12 @@
 """The messages for each client, kept until it has received them, and a while longer.
 
-A client's row says how much it was told and how much it has; each message has a row of
-its own, by number, and one by its delivery's id: said again, it stands there once. The
-newest messages of each client are kept, read or not; the others are forgotten.
+A client's row says how much it was told and how much it has. Each message has a row by
+its number, and one by its delivery's id: a repeated delivery is stored once. The newest
+messages of each client are kept, read or not; the others are forgotten.
 
-What is known of a client is a copy of its row, and may be old: who is cut off while the
-disk writes never learns that it did. So each change says which version of the row it
-changes, and is refused if there is a newer one; that is read then, and changed.
+The copy of a client's row in memory may be old: a task that is cancelled while the disk
+writes never learns that it did. So each change names the version of the row that it
+changes. If the store has a newer one, it refuses; that row is read, and changed.
 """
 
 from __future__ import annotations

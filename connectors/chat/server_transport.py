@@ -1,8 +1,8 @@
-"""What transports have in common that are servers of their own; the kernel's side.
+"""What the transports that are servers have in common; the kernel's side.
 
-The HTTP server (`openai`), the ElizaOS channel, the page and the plain WebSocket are
-such. Their addresses are taken before the company starts, so that one that is taken
-already ends the start with a message.
+These are the HTTP server (`openai`), the ElizaOS channel, the page and the plain
+WebSocket. Their addresses are taken before the company starts, so that an address that
+another program has ends the start with a message.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class ServerTransport:
         del reason
 
     def release(self) -> None:
-        """Return the address back, unless `listen` has used it."""
+        """Give the address back, unless `listen` has used it."""
         if self._reserved is not None:
             self._reserved.close()
             self._reserved = None

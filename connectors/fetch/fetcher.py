@@ -1,8 +1,8 @@
 """Fetches one answer from an address that a person or a model gave.
 
 Everything that can go wrong is a `FetchError` whose text may be shown. Time, size,
-redirects and connections are bounded; where it may connect to is decided beneath, in
-`network.py`, for every hop anew.
+redirects and connections are bounded. `network.py` decides where it may connect to,
+again for every hop.
 """
 
 from __future__ import annotations

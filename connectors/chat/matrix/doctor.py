@@ -49,7 +49,7 @@ async def ask_matrix(
             whole = MatrixAccount("doctor", account, server, place, WITHIN)
             await whole.open()
     except ShutOutError as error:
-        cure = f"log {account.user} in anew, and set its access_token"
+        cure = f"log {account.user} in again, and set its access_token"
         return [Finding("wrong", ABOUT, f"{place}: {error}", cure)]
     except PlatformError as error:
         cure = "check homeserver: the address that clients are given, with https://"

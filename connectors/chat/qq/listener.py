@@ -424,7 +424,7 @@ class QQListener:
             elif code == HEARTBEAT:
                 await socket.tell(self._heartbeat())
             elif code == RECONNECT:
-                raise LostError("QQ asks to connect anew")
+                raise LostError("QQ asks to connect again")
             elif code == INVALID:
                 self._session.forget()
                 raise LostError("the session cannot go on")

@@ -382,7 +382,7 @@ class Visit:
                 await self._tell_one("pong", frames.pong())
                 return "ping"
             case Hello():
-                cure = "connect anew, and send it first"
+                cure = "connect again, and send it first"
                 raise FrameError("late_hello", "this is not the first frame", cure)
 
     async def _say(self, say: Say) -> None:
