@@ -8,9 +8,11 @@ same thing twice is one line, and a turn that is tried again changes nothing.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -25,7 +27,7 @@ from connectors.files.projects import Projects, is_folder, read_whole
 from runtime.config.loader import Complaint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from connectors.config.app import AppConfig
     from connectors.skills.lessons import Lessons
@@ -137,6 +139,34 @@ def check_notebook(app: AppConfig) -> Iterator[Complaint]:
         yield Complaint(("projects", "folder"), text, hint, is_warning=True)
 
 
+@contextmanager
+def appending(file: Path) -> Generator[int]:
+    """Open a file to add to its end; it and its folder are made if they are missing.
+
+    Raises:
+        OSError: the disk says no, or it is no plain file.
+    """
+    file.parent.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
+    handle = os.open(file, APPEND, 0o600)
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "it is no plain file")
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def add(handle: int, new: bytes) -> None:
+    """Write to the end of an open file, and wait for the disk.
+
+    Raises:
+        OSError: the disk says no, or took only a part.
+    """
+    if os.write(handle, new) != len(new):
+        raise OSError(errno.ENOSPC, "the disk is full")
+    os.fsync(handle)
+
+
 def add_report(file: Path, stamp: str, line: str) -> str:
     """Add a line to the file, unless it stands there already; it blocks.
 
@@ -146,11 +176,7 @@ def add_report(file: Path, stamp: str, line: str) -> str:
     Raises:
         OSError: the disk says no.
     """
-    file.parent.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
-    handle = os.open(file, APPEND, 0o600)
-    try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            return "the file of bugs is no plain file"
+    with appending(file) as handle:
         there = read_whole(handle, MOST_OF_BUGS)
         known = (each[len(STAMP) :] for each in there.split(b"\n"))
         entry = line.encode("utf-8", "replace")
@@ -161,11 +187,7 @@ def add_report(file: Path, stamp: str, line: str) -> str:
         new = before + stamp.encode() + entry + b"\n"
         if len(there) + len(new) > MOST_OF_BUGS:
             return "the file of bugs is full: somebody has to read it, and empty it"
-        if os.write(handle, new) != len(new):
-            return "the disk is full"
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        add(handle, new)
     return ""
 
 
@@ -225,18 +247,12 @@ def remove_until(folder: Path, last: date) -> int:
 
 
 def add_line(file: Path, entry: str) -> None:
-    """Add a line to a file, whole or not at all as far as the disk allows; it blocks.
+    """Add a line to a file; it blocks.
 
     Raises:
         OSError: the disk says no, or the file is as long as it may be.
     """
-    file.parent.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-    handle = os.open(file, flags, 0o600)
-    try:
+    with appending(file) as handle:
         if os.fstat(handle).st_size + len(entry.encode()) > MOST_OF_DAY:
             raise OSError(f"the day's file has its {MOST_OF_DAY} bytes")
-        os.write(handle, entry.encode())
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        add(handle, entry.encode())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import stat
 from typing import TYPE_CHECKING
 
@@ -70,16 +72,29 @@ def block(folder: Path, how: str) -> None:
     file = place / "2026-01-01.md"
     if how == "a link":
         file.symlink_to("/dev/null")
+    elif how == "a pipe":
+        os.mkfifo(file)  # to open it for writing would wait for a reader
     elif how == "full":
         with file.open("wb") as day:
             day.truncate(MOST_OF_DAY)
 
 
-@pytest.mark.parametrize("how", ["no folder", "a link", "full"])
+@pytest.mark.parametrize("how", ["no folder", "a link", "a pipe", "full"])
 async def test_what_cannot_be_written_is_told(folder: Path, how: str) -> None:
     block(folder, how)
     with pytest.raises(ToolError, match="cannot be written"):
         await FileLogBook(folder).append("bot", NOON, "words")
+
+
+async def test_an_entry_that_a_full_disk_cuts_off_is_told(folder: Path) -> None:
+    book = FileLogBook(folder)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (12, before[1]))
+    try:
+        with pytest.raises(ToolError, match="the disk is full"):
+            await book.append("bot", NOON, "more words than there is room for")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 async def test_days_long_past_are_removed_and_nothing_else(folder: Path) -> None:
