@@ -18,7 +18,7 @@ from actors.messages.deliveries import Delivery, Draft
 from actors.messages.inbound import Address
 from actors.outbound.draft_rules import DraftPiece, DraftSpeakers
 from connectors.admin.display import make_safe
-from connectors.chat.terminal.client import TerminalClient, files_in
+from connectors.chat.terminal.client import FILE, TerminalClient, files_in
 from connectors.chat.terminal.console import Console, Printer, TerminalWriter
 from connectors.chat.terminal.frames import (
     FromCompany,
@@ -228,9 +228,10 @@ class PlainChat:
         files: tuple[TerminalFile, ...] = ()
         # Why not from a pipe: its lines may be somebody else's words, and they must not
         # choose which of this person's files are sent.
-        if self._settings.is_interactive:
+        if self._settings.is_interactive and FILE.search(text):
             try:
-                files = files_in(text)
+                # Why a thread: the company may run in this loop, and a disk be slow.
+                files = await trio.to_thread.run_sync(files_in, text)
             except OSError as error:
                 self._notice(not_sent_text(error))
                 return
