@@ -90,7 +90,8 @@ def test_a_test_that_catches_the_end_of_its_time_fails_for_that(tmp_path: Path) 
     (tmp_path / "pytest.ini").write_text(SETTINGS)
     (tmp_path / "test_catching.py").write_text(CATCHING)
     settings = ("-c", str(tmp_path / "pytest.ini"), "--rootdir", str(tmp_path))
-    shown = run_pytest(tmp_path, *settings, "-n", "0")
+    # without the closing list, which has the words again where CI is set
+    shown = run_pytest(tmp_path, *settings, "-n", "0", "-rN")
     assert "2 failed, 1 passed" in shown.splitlines()[-1], shown
     assert shown.count("The test took longer than its 0.2 s") == 2
     assert "assert not 1" in shown
