@@ -65,3 +65,12 @@ def whole(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         return 0
     return value if abs(value) < 1 << 53 else 0
+
+
+LONGEST_ID = 512
+"""Characters of an id that is stored."""
+
+
+def is_id(value: str) -> bool:
+    """Return whether this is an id that can be stored, and answered to."""
+    return 0 < len(value) <= LONGEST_ID and value.isprintable() and " " not in value

@@ -14,7 +14,17 @@ from typing import Literal
 import msgspec
 
 from connectors.chat.inbound import shown_name
-from connectors.chat.lenient_json import Json, decode, table, tables, text, texts, whole
+from connectors.chat.lenient_json import (
+    LONGEST_ID,
+    Json,
+    decode,
+    is_id,
+    table,
+    tables,
+    text,
+    texts,
+    whole,
+)
 from connectors.chat.requests import LinkedAttachment
 
 PlaceKind = Literal["user", "group", "channel", "dm"]
@@ -36,7 +46,6 @@ of something else."""
 
 # Seen: openids are 32 hexadecimal digits, ids of channels are numbers.
 ID = re.compile(r"[A-Za-z0-9_.!-]{1,128}")
-LONGEST_ID = 512
 LONGEST_QUOTE = 2_000
 """Characters."""
 
@@ -167,11 +176,6 @@ def name_of(kind: PlaceKind, author: Json, sender: str) -> str:
     if name:
         return name
     return f"member {sender[:4]}" if kind == "group" else "somebody"
-
-
-def is_id(value: str) -> bool:
-    """Return whether this is an id that can be stored, and answered to."""
-    return 0 < len(value) <= LONGEST_ID and value.isprintable() and " " not in value
 
 
 def words_of(kind: PlaceKind, content: str, user: str) -> str:

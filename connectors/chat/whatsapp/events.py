@@ -13,7 +13,15 @@ from typing import Literal
 import msgspec
 
 from connectors.chat.inbound import coordinates, in_words, shown_name
-from connectors.chat.lenient_json import Json, decode, table, tables, text
+from connectors.chat.lenient_json import (
+    LONGEST_ID,
+    Json,
+    decode,
+    is_id,
+    table,
+    tables,
+    text,
+)
 from connectors.chat.whatsapp.content import PHONE, USER_ID, chat_of
 from connectors.chat.whatsapp.errors import WINDOW, told_of
 
@@ -24,9 +32,6 @@ it makes no sense; it is older than Meta ever sends again; no agent has this num
 # Source: Meta, "Webhooks": what was not taken is sent again for 7 days.
 OLDEST = 8 * 86_400.0
 """Seconds. What is older was kept by somebody else, and is sent a second time."""
-
-LONGEST_ID = 512
-"""Characters."""
 
 Kind = Literal["image", "audio", "document"]
 
@@ -228,11 +233,6 @@ def read(
         is_forwarded=context.get("forwarded") is True,
         file=read_file(kind, content),
     )
-
-
-def is_id(value: str) -> bool:
-    """Return whether this is an id that can be stored, and answered to."""
-    return 0 < len(value) <= LONGEST_ID and value.isprintable() and " " not in value
 
 
 def seconds(value: object) -> float:
