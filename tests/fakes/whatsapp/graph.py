@@ -76,6 +76,9 @@ class FakeGraph:
         self.media: dict[str, tuple[str, bytes]] = {}
         """By id: type and content."""
 
+        self.files = FILES
+        """Where Meta keeps the content of files."""
+
         self.uploads: dict[str, Brought] = {}
         """By id: what numbers have brought; nobody sees it yet."""
 
@@ -234,8 +237,8 @@ class FakeGraph:
         if token not in self.numbers.values():
             return refusal(401, 190, "Session has expired", 463)
         try:
-            if request.url.host == "files.test":
-                return self._file(request.url.path.strip("/"))
+            if str(request.url).startswith(self.files):
+                return self._file(str(request.url).removeprefix(self.files))
             path = request.url.path.removeprefix(f"/{VERSION}/")
             return self._graph(request, path, token)
         finally:
@@ -271,7 +274,7 @@ class FakeGraph:
     def _media(self, media_id: str) -> httpx.Response:
         kind, content = self.media[media_id]
         told = {
-            "url": f"{FILES}{media_id}",
+            "url": f"{self.files}{media_id}",
             "mime_type": kind,
             "sha256": hashlib.sha256(content).hexdigest(),
             "file_size": len(content),

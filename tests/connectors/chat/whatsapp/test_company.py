@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import httpx
@@ -12,14 +13,25 @@ from connectors.chat.platforms import serving
 from connectors.settings.load import load_app
 from connectors.web.openai.transport import HttpTransport
 from runtime.clock import SystemClock
+from tests.fakes.media import PNG
 from tests.fakes.whatsapp.graph import SECRET, FakeGraph, sign
 from tests.fakes.whatsapp.server import open_graph
 from tests.support.chat.whatsapp_bed import ANNA, TOKEN, ZOE
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
     from pathlib import Path
 
     from connectors.app.app import App
+
+RULES = r"""
+[default]
+reply = "**hi**"
+
+[[rule]]
+pattern = '\[Image: '
+reply = "A picture."
+"""
 
 SETTINGS = """\
 [store]
@@ -62,28 +74,44 @@ def now() -> int:
     return int(SystemClock().wall())
 
 
-async def test_two_people_are_answered_once_each(tmp_path: Path) -> None:
-    graph = FakeGraph()
-    token = graph.number(ANNA)
-    (tmp_path / "rules.toml").write_text('[default]\nreply = "**hi**"\n')
-    path = tmp_path / "callboard.toml"
+@asynccontextmanager
+async def company(folder: Path, graph: FakeGraph) -> AsyncGenerator[App]:
+    """Run a company that reaches the Graph API by a socket."""
+    secrets = {"APP": SECRET, "VERIFY": TOKEN, "TOKEN": graph.number(ANNA)}
+    (folder / "rules.toml").write_text(RULES)
+    path = folder / "callboard.toml"
     async with open_graph(graph) as url:
-        text = SETTINGS.format(folder=tmp_path, url=url, number=ANNA)
-        path.write_text(text)
-        secrets = {"APP": SECRET, "VERIFY": TOKEN, "TOKEN": token}
+        path.write_text(SETTINGS.format(folder=folder, url=url, number=ANNA))
         config = load_app(path, secrets).value
         async with open_app(config, serving(config)) as app:
-            people = (ZOE, "491702")
-            messages = [graph.message("hello", each, at=now()) for each in people]
-            body = graph.webhook(ANNA, *messages)
-            assert await call(app, body) == 200
-            assert await call(app, body) == 200
-            await graph.wait(lambda: len(graph.texts()) == 2, within=20)
-            await graph.wait(lambda: len(graph.read) >= 2, within=20)
-            await app.drain(10)
-            assert 'callboard_whatsapp_up{account="anna"' in figures(app)
-            assert token not in figures(app)
+            yield app
+
+
+async def test_two_people_are_answered_once_each(tmp_path: Path) -> None:
+    graph = FakeGraph()
+    async with company(tmp_path, graph) as app:
+        people = (ZOE, "491702")
+        messages = [graph.message("hello", each, at=now()) for each in people]
+        body = graph.webhook(ANNA, *messages)
+        assert await call(app, body) == 200
+        assert await call(app, body) == 200
+        await graph.wait(lambda: len(graph.texts()) == 2, within=20)
+        await graph.wait(lambda: len(graph.read) >= 2, within=20)
+        await app.drain(10)
+        assert 'callboard_whatsapp_up{account="anna"' in figures(app)
+        assert graph.numbers[ANNA] not in figures(app)
     assert graph.texts(ZOE) == graph.texts("491702") == ["*hi*"]
+
+
+async def test_a_picture_is_brought_from_where_meta_keeps_it(tmp_path: Path) -> None:
+    graph = FakeGraph()
+    graph.put_media("cat", "image/png", PNG)
+    image = {"id": "cat", "mime_type": "image/png", "caption": "look"}
+    message = graph.message("", ZOE, at=now(), type="image", image=image)
+    async with company(tmp_path, graph) as app:
+        assert await call(app, graph.webhook(ANNA, message)) == 200
+        await graph.wait(lambda: len(graph.texts()) == 1, within=20)
+    assert graph.texts() == ["A picture."]
 
 
 def figures(app: App) -> str:
