@@ -321,6 +321,10 @@ class ClientOutbox:
                 return True
         return False
 
+    async def holds(self, delivery: str) -> bool:
+        """Tell whether a message is kept for its client."""
+        return await self._known(delivery) is not None
+
     async def _known(self, delivery: str) -> StoredAnswer | None:
         row = await self._store.entry(PLACES, f"{self._connector}/{delivery}")
         place = None if row is None else read(row, ClientPlace)

@@ -21,6 +21,7 @@ from connectors.chat.terminal.frames import (
     TerminalHello,
     TerminalRefused,
     TerminalSay,
+    TerminalSettled,
     TerminalTaken,
     TerminalTold,
     TerminalWelcome,
@@ -90,8 +91,10 @@ class TerminalClient:
         self._sending = trio.Lock()
         self._is_leaving = False
         self._ended = trio.Event()
-        self._unsure: dict[str, TerminalSay] = {}
-        """Messages of which the company has not said that it has them."""
+        self._open: dict[str, TerminalSay] = {}
+        """Messages that are neither settled nor refused, by id. They are repeated over
+        each new connection: one may be lost, and a company that began anew does not
+        know who waits for answers."""
 
     async def run(self, first: trio.abc.Stream | None = None) -> None:
         """Talk until it leaves or is cancelled; when the connection breaks, come back.
@@ -146,7 +149,7 @@ class TerminalClient:
 
     async def say(self, said: TerminalSay) -> None:
         """Send a message now, or as soon as there is a connection."""
-        self._unsure[said.id] = said
+        self._open[said.id] = said
         await self._send(said)
 
     async def have(self, number: int) -> None:
@@ -179,8 +182,10 @@ class TerminalClient:
                     raise TerminalRefusedError(frame.why)
                 case TerminalWelcome():
                     await self._welcome(stream, frame)
-                case TerminalTaken():
-                    self._unsure.pop(frame.id, None)
+                case TerminalTaken(refused=why) if why:
+                    self._open.pop(frame.id, None)
+                case TerminalSettled():
+                    self._open.pop(frame.id, None)
                 case TerminalTold():
                     self._hello = msgspec.structs.replace(
                         self._hello, after=frame.number
@@ -190,12 +195,12 @@ class TerminalClient:
             self._face.hear(frame)
 
     async def _welcome(self, stream: trio.abc.Stream, frame: TerminalWelcome) -> None:
-        """Keep the conversation for the next connection; repeat what may be lost."""
+        """Keep the conversation for the next connection; repeat what is open."""
         self._hello = msgspec.structs.replace(
             self._hello, chat=frame.chat, after=frame.after
         )
         self._stream = stream
-        for said in tuple(self._unsure.values()):
+        for said in tuple(self._open.values()):
             await self._send(said)
 
 

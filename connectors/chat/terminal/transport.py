@@ -365,16 +365,26 @@ class TerminalTransport:
         return TerminalTaken(say.id, inbound.id)
 
     async def _said_before(self, say: TerminalSay, inbound: Inbound) -> TerminalTaken:
-        """Take up a message whose connection was lost after it was sent."""
+        """Take up a message whose connection was lost after it was sent.
+
+        Its answers may have been given meanwhile, also by a process before this one.
+        """
         found = await self._ingress.earlier(self._name, inbound.platform_id)
         if found is None:
             why = "you may not write here"
             return TerminalTaken(say.id, refused=why, is_final=True)
-        noted = NotedMessage(inbound.address.chat, say.id)
-        self._noted.setdefault(found.inbound.id, noted)
-        if found.outcome:
-            self._settle(found.inbound.id, found.outcome)
-        return TerminalTaken(say.id, found.inbound.id)
+        message_id = found.inbound.id
+        if message_id not in self._noted:
+            self._noted[message_id] = NotedMessage(inbound.address.chat, say.id)
+            # Why again: answers that are given from now on are counted, those before
+            # must be among what was read.
+            found = await self._ingress.earlier(self._name, inbound.platform_id)
+        if found is not None and found.outcome and not found.deliveries:
+            self._settle(message_id, found.outcome)
+        for delivery in () if found is None else found.deliveries:
+            if delivery.kind == "silence" or await self.kept.holds(delivery.id):
+                self._count_answer(delivery)
+        return TerminalTaken(say.id, message_id)
 
     def _inbound(self, say: TerminalSay, seat: TerminalSeat) -> Inbound:
         new_id = self._parts.ids.new()

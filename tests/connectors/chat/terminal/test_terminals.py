@@ -15,6 +15,7 @@ import trio.testing
 from actors.errors import OverloadedError
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address
+from actors.transport import Earlier
 from connectors.chat.terminal import frames
 from connectors.chat.terminal.client import TerminalRefusedError
 from connectors.chat.terminal.frames import (
@@ -27,7 +28,13 @@ from connectors.chat.terminal.frames import (
     TerminalTaken,
     TerminalTold,
 )
-from connectors.chat.terminal.transport import dial, listen_at, socket_beside
+from connectors.chat.terminal.platform import TerminalConfig
+from connectors.chat.terminal.transport import (
+    TerminalTransport,
+    dial,
+    listen_at,
+    socket_beside,
+)
 from runtime import __version__
 from runtime.store.in_memory import MemoryStore
 from tests.fakes.media import PNG
@@ -78,6 +85,9 @@ class Watcher:
     def has(self, kind: type[FromCompany]) -> bool:
         return any(isinstance(each, kind) for each in self.frames)
 
+    def count(self, kind: type[FromCompany]) -> int:
+        return sum(isinstance(each, kind) for each in self.frames)
+
     async def say(self, text: str, *files: TerminalFile) -> None:
         await self.client.say(self.client.new_message(text, files))
 
@@ -111,6 +121,12 @@ class Room(TerminalBed):
         self.nursery.start_soon(watcher.run)
         await watcher.wait(lambda each: each.has(TerminalRoster))
         return watcher
+
+    async def begin_anew(self) -> None:
+        """Serve terminals as a process does that takes over the database."""
+        self.terminal = TerminalTransport("terminal", TerminalConfig(), self.parts)
+        self.nursery.start_soon(self.terminal.listen, self.ingress)
+        await self.terminal.wait_listening()
 
 
 @asynccontextmanager
@@ -205,6 +221,38 @@ async def test_a_message_whose_receipt_was_lost_counts_once(
         room.ingress.gate.set()
         await room.cut()
         await desk.wait(lambda each: each.has(TerminalTaken))
+    assert [each.text for each in room.ingress.accepted] == ["hello"]
+
+
+@pytest.mark.parametrize("before", range(3))
+async def test_a_company_that_begins_anew_says_when_a_message_has_its_answers(
+    before: int, autojump_clock: trio.testing.MockClock
+) -> None:
+    del autojump_clock
+    async with open_room() as room:
+        desk = await room.open(DESK)
+        await desk.say("hello")
+        inbound = await room.ingress.next()
+        await desk.wait(lambda each: each.has(TerminalTaken))
+        await room.cut()
+        answer = msgspec.structs.replace(AT_DESK, correlation_id=inbound.id)
+        texts = {"ask ben": 1, "hi": 0}
+        answers = [
+            msgspec.structs.replace(answer, id=text, text=text, answers_left=left)
+            for text, left in texts.items()
+        ]
+        for each in answers[:before]:
+            await room.terminal.deliver(each)
+        outcome = "replied:ok" if before else ""
+        found = Earlier(inbound, outcome, tuple(answers[:before]))
+        room.ingress.answered["terminal", inbound.platform_id] = found
+        await room.begin_anew()
+        await desk.wait(lambda each: each.count(TerminalTaken) == 2)
+        for each in answers[before:]:
+            await room.terminal.deliver(each)
+        await desk.wait(lambda each: each.has(TerminalSettled))
+    assert desk.said == ["ask ben", "hi"]
+    assert desk.count(TerminalSettled) == 1
     assert [each.text for each in room.ingress.accepted] == ["hello"]
 
 
