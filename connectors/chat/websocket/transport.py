@@ -17,7 +17,7 @@ from msgspec import structs
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
 from actors.messages.deliveries import Abilities, Delivery, Draft, NotedMessage, Typing
 from actors.rules.text.limits import RecentMap
-from connectors.chat.outbox import ClientOutbox
+from connectors.chat.outbox import ClientOutbox, said_of
 from connectors.chat.server_transport import ListenError, ServerTransport, listen_on
 from connectors.chat.websocket import frames
 from connectors.chat.websocket.connection import ClientConnection
@@ -71,7 +71,9 @@ class WebSocketTransport(ServerTransport):
         self.kept = ClientOutbox(parts.store, parts.clock, name, config.keep_messages)
         self._metrics = SocketMetrics(parts.once(SocketCounters), name)
         self._visits: dict[str, list[Visit]] = {}
-        self._noted: RecentMap[str, NotedMessage] = RecentMap(MOST_NOTED)
+        self._noted: RecentMap[str, NotedMessage | None] = RecentMap(MOST_NOTED)
+        """By id; None once its end was told."""
+
         self._guests = PlacesHeld()
         """Clients that were let in, by address."""
 
@@ -293,13 +295,19 @@ class WebSocketTransport(ServerTransport):
 
     def _count_answer(self, delivery: Delivery) -> None:
         """See whether all that a message is owed was said."""
-        noted = self._noted.get(delivery.correlation_id)
+        message_id, chat = delivery.correlation_id, delivery.address.chat
+        name = said_of(0, delivery).reply_to
+        if name and message_id not in self._noted:
+            # A process before this one took the message.
+            self._note(message_id, chat, name)
+        noted = self._noted.get(message_id)
         if noted is not None and noted.owed.count(delivery):
-            self._settle(delivery.correlation_id, "replied")
+            self._settle(message_id, "replied")
 
     def _settle(self, message_id: str, reason: str) -> None:
-        noted = self._noted.pop(message_id, None)
+        noted = self._noted.get(message_id)
         if noted is not None:
+            self._noted[message_id] = None
             for visit in self._of(noted.chat):
                 visit.settle(noted.name, reason)
 

@@ -95,6 +95,19 @@ async def test_who_is_never_answered_is_told_so() -> None:
         assert client.said() == []
 
 
+async def test_who_asked_before_a_restart_is_told_once_that_all_was_said() -> None:
+    async with open_sockets() as bed:
+        client = await bed.join(typing=True)
+        await client.send("message", content="hello", id="m1")
+        await client.send("message", content="hello", id="m2")
+        first, second = await bed.ingress.next(), await bed.ingress.next()
+        earlier = structs.replace(first, id="of-a-process-before")
+        for each in (earlier, earlier, second):
+            await bed.answer(each, "good morning")
+        await client.next_of("settled", 2)
+        assert [each["id"] for each in client.of("settled")] == ["m1", "m2"]
+
+
 async def test_pieces_of_a_draft_that_wait_are_told_together_or_not_at_all() -> None:
     async with open_sockets() as bed:
         client = await bed.join(drafts=True)
