@@ -8,9 +8,11 @@ message stored, however long that takes.
 from __future__ import annotations
 
 import math
+import re
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -28,6 +30,7 @@ from actors.rules.text.cleaning import one_line
 from actors.rules.text.limits import RecentMap
 from connectors.chat.platforms import MIB
 from connectors.chat.requests import Waits
+from connectors.fetch.media_types import media_type
 from runtime.errors import KernelError, StoreUnavailableError
 
 if TYPE_CHECKING:
@@ -215,6 +218,26 @@ class Album:
         if not self.claim(len(attachment.content)):
             return None, NO_ROOM
         return found
+
+
+FILE_NAME = re.compile(r"[^\w.()+ -]")
+
+
+def attachment(name: str, content: bytes) -> Attachment:
+    """Make the attachment for a file that came whole; its bytes say what it is.
+
+    Args:
+        name: as its sender calls it; a path is cut to its last part.
+        content: its bytes.
+    """
+    kind = media_type(content)
+    top = kind.partition("/")[0]
+    return Attachment(
+        kind="image" if top == "image" else "audio" if top == "audio" else "document",
+        name=FILE_NAME.sub("_", PurePath(name).name)[:128],
+        media_type=kind,
+        content=content,
+    )
 
 
 def left_out(kind: str, name: str, why: str) -> str:

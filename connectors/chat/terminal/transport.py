@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import socket
 import stat
 import struct
 from collections import deque
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -38,8 +36,9 @@ from actors.messages.deliveries import (
     TakesFiles,
     Typing,
 )
-from actors.messages.inbound import Address, Attachment, Inbound
+from actors.messages.inbound import Address, Inbound
 from actors.rules.text.limits import RecentMap
+from connectors.chat.inbound import attachment
 from connectors.chat.outbox import ClientOutbox
 from connectors.chat.terminal.frames import (
     CHAT,
@@ -50,7 +49,6 @@ from connectors.chat.terminal.frames import (
     FromTerminal,
     ShownAgent,
     TerminalDraft,
-    TerminalFile,
     TerminalHas,
     TerminalHello,
     TerminalRefused,
@@ -63,7 +61,6 @@ from connectors.chat.terminal.frames import (
     TerminalWelcome,
     send,
 )
-from connectors.fetch.media_types import media_type
 from connectors.files.blobs import with_path
 from runtime import __version__
 from runtime.errors import KernelError, StoreError, StoreUnavailableError
@@ -71,6 +68,7 @@ from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+    from pathlib import Path
 
     from actors.transport import Ingress
     from connectors.chat.platforms import TransportParts
@@ -111,8 +109,6 @@ ROSTER_EVERY = 3.0
 
 NOT_TAKEN = (ChatError, KernelError, pykka.ActorDeadError, pykka.Timeout)
 """What taking a message in may raise; anything else is a bug."""
-
-FILE_NAME = re.compile(r"[^\w.()+ -]")
 
 
 def socket_beside(database: Path) -> Path:
@@ -401,7 +397,7 @@ class TerminalTransport:
             received_at=self._parts.clock.wall(),
             agent=seat.agent,
             wants_drafts=True,
-            attachments=tuple(map(attachment, say.files)),
+            attachments=tuple(attachment(x.name, x.content) for x in say.files),
         )
 
     # --- the agents' side ---------------------------------------------------------
@@ -533,18 +529,6 @@ class TerminalSeat:
                 self._after = said.number
             if not page:  # they were forgotten
                 self._after = last
-
-
-def attachment(file: TerminalFile) -> Attachment:
-    """Make what a message carries of a file that a person sends."""
-    kind = media_type(file.content)
-    top = kind.partition("/")[0]
-    return Attachment(
-        kind="image" if top == "image" else "audio" if top == "audio" else "document",
-        name=FILE_NAME.sub("_", Path(file.name).name)[:128],
-        media_type=kind,
-        content=file.content,
-    )
 
 
 # --- the socket -------------------------------------------------------------------

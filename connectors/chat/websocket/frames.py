@@ -77,6 +77,8 @@ CLIENT = re.compile(r"[A-Za-z0-9._~-]{16,128}", re.ASCII)
 
 LONGEST_ID = 128
 LONGEST_NAME = 128
+MOST_FILES = 10
+"""With one message."""
 
 CURE = 'send {"type": "message", "content": "..."}'
 
@@ -103,6 +105,15 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
     """Whether it says itself what it has, by `ack`."""
 
 
+class File(msgspec.Struct, frozen=True):
+    """A picture or another file that comes with a message."""
+
+    content: bytes
+    """In base64 on the wire. The bytes say what it is."""
+
+    name: str = ""
+
+
 class Say(msgspec.Struct, frozen=True, tag="message"):
     """What somebody says."""
 
@@ -111,6 +122,7 @@ class Say(msgspec.Struct, frozen=True, tag="message"):
     """Of its own making: sent again under the same one, it counts once."""
 
     agent: str = ""
+    files: tuple[File, ...] = ()
 
 
 class Ack(msgspec.Struct, frozen=True, tag="ack"):
@@ -166,8 +178,12 @@ def check(frame: Frame) -> None:
     """
     match frame:
         case Say():
-            if not frame.content.strip():
+            if not (frame.content.strip() or frame.files):
                 raise FrameError("empty", "the content is empty", CURE)
+            if len(frame.files) > MOST_FILES or not all(x.content for x in frame.files):
+                told = "too many files, or one without a byte"
+                cure = f"send up to {MOST_FILES}, each as base64 in its content"
+                raise FrameError("bad_files", told, cure)
             if len(frame.id) > LONGEST_ID:
                 told = f"an id of {len(frame.id)} characters"
                 raise FrameError("bad_id", told, f"{LONGEST_ID} are enough")

@@ -27,6 +27,7 @@ from actors.errors import (
 )
 from actors.messages.inbound import Address, Inbound
 from actors.transport import RefusedAttempt
+from connectors.chat.inbound import attachment
 from connectors.chat.server_transport import caller_at
 from connectors.chat.websocket import frames
 from connectors.chat.websocket.connection import ClientConnection, Head, close_code
@@ -489,6 +490,7 @@ def inbound_of(say: Say, guest: Guest, chat: str, shared: SocketShared) -> Inbou
         received_at=shared.clock.wall(),
         agent=say.agent or hello.agent,
         wants_drafts=hello.drafts,
+        attachments=tuple(attachment(x.name, x.content) for x in say.files),
     )
 
 

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from connectors.web.page.transport import PageTransport
 
 
-PICTURE = f"data:image/png;base64,{b64encode(PNG).decode()}"
+BASE64 = b64encode(PNG).decode()
+PICTURE = f"data:image/png;base64,{BASE64}"
 SPOKEN = re.compile(r"(?:(?P<agent>anna|ben)>|\*) ")
 """How a line of the terminal begins that an agent says, or the runtime."""
 
@@ -266,6 +267,7 @@ class Socket(Local):
     file = "websocket"
     filled_in = (('kind = "websocket"', 'kind = "websocket"\nport = 0'),)
     has_groups = True
+    has_pictures = True
 
     def __init__(self) -> None:
         self._count = 0
@@ -286,9 +288,15 @@ class Socket(Local):
             nursery.cancel_scope.cancel()
 
     async def say(self, text: str) -> str:
+        return await self._send(content=text)
+
+    async def show_cat(self, text: str) -> str:
+        return await self._send(content=text, files=[{"content": BASE64}])
+
+    async def _send(self, **more: Any) -> str:
         self._count += 1
         message = f"n{self._count}"
-        await self._client.send("message", content=text, id=message)
+        await self._client.send("message", id=message, **more)
         return message
 
     async def said(self) -> list[Said]:

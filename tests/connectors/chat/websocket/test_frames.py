@@ -17,6 +17,8 @@ ANY = st.recursive(
     max_leaves=10,
 )
 
+MANY = ",".join(['{"content":"aGk="}'] * 11)
+
 
 @pytest.mark.parametrize(
     ("text", "frame"),
@@ -24,6 +26,10 @@ ANY = st.recursive(
         ('{"type": "message", "content": "hi"}', Say("hi")),
         ('{"type":"message","content":"hi","id":"7","more":[]}', Say("hi", "7")),
         ('{"type": "hello", "drafts": true}', Hello(drafts=True)),
+        (
+            '{"type": "message", "content": "", "files": [{"content": "aGk="}]}',
+            Say("", files=(frames.File(b"hi"),)),
+        ),
         ('{"type": "ack", "id": 3}', Ack(3)),
         ('{"type": "ping"}', Ping()),
     ],
@@ -49,6 +55,12 @@ def test_frames_are_read_as_they_are_meant(text: str, frame: frames.Frame) -> No
         ('{"type": "hello", "client": "zoe"}', "bad_client"),
         ('{"type": "hello", "client": "zoe/../../../../etc"}', "bad_client"),
         ('{"type": "ack", "id": "3"}', "bad_frame"),
+        ('{"type":"message","content":"a","files":[{"content":"?"}]}', "bad_frame"),
+        ('{"type":"message","content":"a","files":[{"content":""}]}', "bad_files"),
+        (
+            f'{{"type":"message","content":"a","files":[{MANY}]}}',
+            "bad_files",
+        ),
     ],
 )
 def test_what_is_no_frame_is_told_with_what_to_do(text: str, code: str) -> None:
