@@ -76,6 +76,23 @@ class Applied(msgspec.Struct, frozen=True):
     admin: tuple[str, int] | None = None
     """Host and port at which operators can ask it; null: nowhere."""
 
+    start: float = 0.0
+    """Unix seconds at which it began; 0: not known."""
+
+    since: dict[str, float] = {}
+    """By dotted name, Unix seconds since when a setting that changed while it ran has
+    its value. All others have theirs since the start."""
+
+    def since_of(self, key: str) -> float:
+        """Say since when a setting, or all of a table, is as it is; 0: not known."""
+        below = (at for name, at in self.since.items() if is_within(name, key))
+        return max(below, default=self.start)
+
+
+def is_within(name: str, key: str) -> bool:
+    """Tell whether a setting is this one, or one of this table or list."""
+    return name == key or name.startswith((f"{key}.", f"{key}["))
+
 
 class Elsewhere(msgspec.Struct, frozen=True):
     """A process that runs with another database than its settings say by now."""
@@ -171,6 +188,9 @@ class AppliedFile:
         self._key = key
         self._source = "" if source is None else str(source.resolve())
         self._handle: int | None = None
+        self._start = 0.0
+        self._in_use: Flat | None = None
+        self._since: dict[str, float] = {}
 
     def __enter__(self) -> Self:
         """Take the file; another process may have it, which is only logged."""
@@ -213,9 +233,17 @@ class AppliedFile:
         if self._handle is None:
             return
         plain = flat(config, self._key)
+        self._date(plain, at)
         body = msgspec.json.encode(
             Applied(
-                os.getpid(), at, plain, *told, source=self._source, admin=self._admin
+                os.getpid(),
+                at,
+                plain,
+                *told,
+                source=self._source,
+                admin=self._admin,
+                start=self._start,
+                since=self._since,
             )
         )
         try:
@@ -232,6 +260,20 @@ class AppliedFile:
                 why=str(error.strerror),
                 cure="make room and save the settings again; else `config diff` fails",
             )
+
+    def _date(self, plain: Flat, at: float) -> None:
+        """Note since when each setting that changed has its value."""
+        if self._in_use is None:
+            self._start = at
+        else:
+            before = self._in_use
+            changed = {
+                name
+                for name in before.keys() | plain.keys()
+                if before.get(name) != plain.get(name)
+            }
+            self._since |= dict.fromkeys(changed, at)
+        self._in_use = plain
 
 
 def read_applied(database: Path) -> Applied | None:

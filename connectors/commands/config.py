@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 from textwrap import wrap
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import click
 import msgspec
@@ -18,6 +18,7 @@ from connectors.admin.applied_settings import (
     NotNotedError,
     differences,
     flat,
+    is_within,
     read_applied,
     running_elsewhere,
 )
@@ -204,7 +205,7 @@ def say_settings(settings: Settings[AppConfig], *, only_changed: bool) -> None:
 @click.argument("key", default="")
 @rows_options
 def explain(config: Path | None, key: str, *, as_json: bool) -> None:
-    """Say what a setting does, what may be written, its default, and where it is set.
+    """Say what a setting does, what may be written, and where it is set, since when.
 
     KEY is its name with those of its tables: limits.turn_timeout, agents.anna.model;
     or a table, whose keys are named then. Without KEY: the few settings that most
@@ -224,13 +225,12 @@ def explain(config: Path | None, key: str, *, as_json: bool) -> None:
         hint = f". Did you mean {' or '.join(near)}?" if near else ""
         raise click.BadParameter(f"there is no setting {key!r}{hint}", param_hint="KEY")
     here = setting_here(config, tuple(names))
-    kind, setting = here or ("", None)
-    own = [each for each in found if each.kind == kind] if kind else found
+    own = [each for each in found if each.kind == here.kind] if here.kind else found
     if as_json:
-        say_json([facts_of(key, each, names, setting) for each in own or found])
+        say_json([facts_of(key, each, names, here) for each in own or found])
         return
     for each in own or found:
-        click.echo("\n".join(told_of(key, each, names, setting)))
+        click.echo("\n".join(told_of(key, each, names, here)))
 
 
 def known_keys(tables: list[str]) -> list[str]:
@@ -240,26 +240,75 @@ def known_keys(tables: list[str]) -> list[str]:
     ]
 
 
-def setting_here(
-    config: Path | None, way: tuple[str, ...]
-) -> tuple[str, Setting | None] | None:
-    """Find a setting as it is in effect, and the kind of the table that it is in.
+class Here(NamedTuple):
+    """A setting as it is in the settings that are found."""
 
-    Returns:
-        None: there are no settings, or they are wrong.
-    """
+    kind: str = ""
+    """Of the table that it is in; empty: of none, or there are no settings."""
+
+    setting: Setting | None = None
+    """None: there are no settings, or it is a table."""
+
+    at: float = 0.0
+    """Unix seconds since when it is so; 0: not known."""
+
+    in_use: bool | None = None
+    """Whether the process that runs goes by it; None: none runs, or nobody knows."""
+
+    since: str = ""
+    """Since when, in words; empty: not known."""
+
+
+def setting_here(config: Path | None, way: tuple[str, ...]) -> Here:
+    """Find a setting as it is in effect, and the kind of the table that it is in."""
     try:
         _, settings = load_found(config)
     except (click.UsageError, SettingsError):
-        return None
+        return Here()
     rows = {each.way: each for each in setting_rows(settings.value, settings.origins)}
     kind = rows.get((*way[:-1], "kind"))
-    return ("" if kind is None else str(kind.text).strip('"')), rows.get(way)
+    named = "" if kind is None else str(kind.text).strip('"')
+    return dated(Here(named, rows.get(way)), settings, way)
 
 
-def told_of(
-    key: str, it: Explained, names: list[str], here: Setting | None
-) -> Iterator[str]:
+def dated(here: Here, settings: Settings[AppConfig], way: tuple[str, ...]) -> Here:
+    """Add since when a setting is so: in the process that runs, else in its file."""
+    key, database = ".".join(way), Path(settings.value.store.path)
+    try:
+        running = read_applied(database)
+        saved = flat(with_terminal(settings.value), receipt_key.load(database))
+    except (NotNotedError, OSError, SettingsError):
+        return here
+    if running is None:
+        origin = settings.origins.get(way)
+        file = Path(origin.file) if origin is not None and origin.line else None
+        if file is None or not file.is_file():
+            return here
+        at = file.stat().st_mtime
+        return here._replace(at=at, since=f"{utc(at)}, when {file.name} was written")
+    at = running.since_of(key)
+    differs = [
+        name
+        for name in saved.keys() | running.settings.keys()
+        if is_within(name, key)
+        and saved.get(name) != running.settings.get(name)
+        and NOT_SET not in saved.get(name, "")
+    ]
+    who = f"process {running.process}"
+    if not differs:
+        since = f"{utc(at)}, in {who}" if at else ""
+        return here._replace(at=at, in_use=True, since=since)
+    goes_by = running.settings.get(key, "something else")
+    since = f"not in use: {who} goes by {goes_by}; see callboard config diff"
+    return here._replace(in_use=False, since=since)
+
+
+def utc(at: float) -> str:
+    """Write a time of Unix seconds."""
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def told_of(key: str, it: Explained, names: list[str], here: Here) -> Iterator[str]:
     """Write what can be said of one setting, for people."""
     yield f"{key}  (kind = {it.kind})" if it.kind else key
     for line in wrap(it.words, 76):
@@ -269,9 +318,11 @@ def told_of(
     else:
         yield f"  takes:    {it.type}"
         yield f"  default:  {it.default or 'none'}"
-    if here is not None:
-        value = "not set" if here.text is None else here.text
-        yield f"  here:     {value}  ({here.origin})"
+    if here.setting is not None:
+        value = "not set" if here.setting.text is None else here.setting.text
+        yield f"  here:     {value}  ({here.setting.origin})"
+    if here.since:
+        yield f"  since:    {here.since}"
     yield f"  changes:  {takes_effect(names)}"
     yield f"  level:    {level_of(names)}"
     if not it.keys and len(names) > 1:
@@ -283,7 +334,7 @@ def told_of(
 
 
 def facts_of(
-    key: str, it: Explained, names: list[str], here: Setting | None
+    key: str, it: Explained, names: list[str], here: Here
 ) -> dict[str, object]:
     """Give what can be said of one setting, for programs."""
     return {
@@ -293,8 +344,10 @@ def facts_of(
         "keys": it.keys,
         "type": it.type,
         "default": it.default,
-        "value": None if here is None else here.text,
-        "origin": None if here is None else here.origin,
+        "value": None if here.setting is None else here.setting.text,
+        "origin": None if here.setting is None else here.setting.origin,
+        "since": here.at or None,
+        "in_use": here.in_use,
         "changes": takes_effect(names),
         "level": level_of(names),
     }
@@ -335,7 +388,6 @@ def diff(config: Path | None, *, as_json: bool) -> None:
         if name in here or name not in saved
     }
     lines = differences(in_use, {name: saved[name] for name in here})
-    at = datetime.fromtimestamp(applied.at, UTC)
     is_same = not lines and not applied.mistake
     if as_json:
         say_json(
@@ -349,7 +401,7 @@ def diff(config: Path | None, *, as_json: bool) -> None:
             }
         )
         raise click.exceptions.Exit(0 if is_same else FAILED)
-    click.echo(f"process {applied.process}, since {at:%Y-%m-%d %H:%M:%S} UTC; {path}")
+    click.echo(f"process {applied.process}, since {utc(applied.at)}; {path}")
     for line in lines:
         click.echo(line)
     for name, why in applied.waiting.items():

@@ -13,8 +13,11 @@ from typing import cast
 import click
 import pytest
 
+from connectors.admin.applied_settings import AppliedFile
+from connectors.chat.terminal.platform import with_terminal
 from connectors.cli import COMMANDS, run
 from connectors.commands import find_settings, innermost
+from connectors.settings.load import load_app
 from connectors.settings.schema import COMMON, explained, table_lines
 from runtime import __version__
 from runtime.errors import MisuseError, SettingsError, SettingsListError
@@ -497,6 +500,35 @@ def test_an_explanation_needs_no_settings_and_knows_what_is_meant(
     assert "here:" not in out
     assert run(["config", "explain", "limits.turn_timeuot"]) == 2
     assert "Did you mean limits.turn_timeout" in capsys.readouterr().err
+
+
+def test_a_setting_is_explained_with_since_when_it_is_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, database = tmp_path / "callboard.toml", tmp_path / "any.db"
+    text = f'include = ["{ROOT / OFFLINE}"]\n[store]\npath = "{database}"\n'
+    text += "[limits]\nmax_open = 7\n"
+    path.write_text(text, encoding="utf-8")
+    os.utime(path, (3_600, 3_600))
+    asked = ["config", "explain", "limits.max_open", "--config", str(path)]
+    assert run(asked) == 0
+    written = "since:    1970-01-01 01:00:00 UTC, when callboard.toml was written"
+    assert written in capsys.readouterr().out
+    with AppliedFile(database, b"") as file:
+        file.write(with_terminal(load_app(path, {}).value), 7_200.0, ({}, ""))
+        assert run([*asked, "--json"]) == 0
+        (facts,) = json.loads(capsys.readouterr().out)
+        assert (facts["since"], facts["in_use"]) == (7_200.0, True)
+        assert run(asked) == 0
+        told = f"since:    1970-01-01 02:00:00 UTC, in process {os.getpid()}"
+        assert told in capsys.readouterr().out
+        path.write_text(text.replace("= 7", "= 8"), encoding="utf-8")
+        assert run(asked) == 0
+        told = f"not in use: process {os.getpid()} goes by 7; see callboard config diff"
+        assert told in capsys.readouterr().out
+        assert run([*asked, "--json"]) == 0
+        (facts,) = json.loads(capsys.readouterr().out)
+        assert (facts["value"], facts["since"], facts["in_use"]) == ("8", None, False)
 
 
 def test_every_setting_can_be_explained() -> None:

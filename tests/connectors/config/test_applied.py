@@ -93,6 +93,20 @@ def test_what_a_process_goes_by_is_read_while_it_runs(tmp_path: Path) -> None:
     assert read_applied(database) is None
 
 
+def test_a_setting_is_as_it_is_since_it_changed_last(tmp_path: Path) -> None:
+    database = tmp_path / "callboard.db"
+    with AppliedFile(database, KEY) as file:
+        for at, most in ((5.0, 7), (6.0, 8), (7.0, 8)):
+            file.write(
+                AppConfig(limits=LimitsConfig(max_open=most)), at, ({}, "a mistake")
+            )
+        found = read_applied(database)
+    assert found is not None
+    assert (found.start, found.since) == (5.0, {"limits.max_open": 6.0})
+    assert found.since_of("limits.max_open") == found.since_of("limits") == 6.0
+    assert found.since_of("limits.max") == found.since_of("log.level") == 5.0
+
+
 @contextmanager
 def room_for(size: int) -> Generator[None]:
     """Let no file of this process grow beyond so many bytes, as on a full disk."""
