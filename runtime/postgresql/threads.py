@@ -12,6 +12,10 @@ When the connection is lost, nobody knows whether the last COMMIT was done. The 
 connects anew, raises its number, which waits for a transaction that is still under way
 and refuses one that comes later, and reads which group its row names: if it is the one
 in doubt, that is durable; if not, it never will be, and is written once more.
+
+The same is done when somebody cancels the wait of a COMMIT for a synchronous standby:
+the server then reports success, with a warning. Raising the number waits for the
+standby, too, and the standby has what came before it when it has that.
 """
 
 from __future__ import annotations
@@ -88,6 +92,10 @@ END = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 FENCE = "SELECT fence(%s::text, %s::bigint, %s::bigint, %s::text[], %s::bigint[])"
 RAISE = """UPDATE writer SET fence = fence + 1 WHERE node = %s
     AND (fence = %s OR %s) RETURNING fence, last_group"""
+
+WARNED = "01000"
+"""SQLSTATE of a warning that says nothing by itself, as that of a wait that was
+cancelled. Its text is in the server's language."""
 
 BLAMED = (StoreError, MisuseError, OverflowError, TypeError, ValueError)
 """All that one job alone may be to blame for."""
@@ -204,6 +212,7 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
         self._group = 0
         self._last = 0  # the last group that was durable when we connected
         self._pause = threading.Event()  # never set
+        self._is_warned = False  # whether the server may not have replicated something
 
     @property
     def most(self) -> int:
@@ -220,6 +229,7 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
         db = self.file.connect(self._role, WRITE_WITHIN)
         with contextlib.ExitStack() as stack, self.file.told():
             stack.callback(db.close)
+            db.add_notice_handler(self._hear)
             if is_first:
                 claim(db, self.file.name, is_node=self._is_node)
                 db.execute("SET statement_timeout = 0")  # tables may be large
@@ -229,6 +239,7 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
                 self._end_own(db)
                 claim(db, self.file.name, is_node=self._is_node)
             may_be_any = is_first and not self._is_node
+            self._is_warned = False
             rows = rows_of(db, RAISE, (self._seat.node, self._fence, may_be_any))
             if not rows:
                 raise self._fenced()
@@ -236,8 +247,25 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
             self._fence, self._last = rows[0]
             self._group = max(self._group, self._last)
             self._process = db.info.backend_pid
+            self._refuse_warned()
             stack.pop_all()
         return db
+
+    def _hear(self, notice: psycopg.errors.Diagnostic) -> None:
+        is_warning = notice.severity_nonlocalized == "WARNING"
+        if is_warning and notice.sqlstate == WARNED:
+            self._is_warned = True
+
+    def _refuse_warned(self) -> None:
+        """Take what the server has just reported as done for not known.
+
+        Raises:
+            psycopg.OperationalError: it warned that a standby may not have it.
+        """
+        if self._is_warned:
+            raise psycopg.OperationalError(
+                "somebody cancelled the wait for a standby: see pg_stat_replication"
+            )
 
     def _fenced(self) -> FencedError:
         return FencedError(
@@ -289,8 +317,9 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
             try:
                 db = self._connected()
                 self._write(db, jobs)
-                is_sent = True
+                self._is_warned, is_sent = False, True
                 db.execute("COMMIT")
+                self._refuse_warned()
             except psycopg.Error as error:
                 if not (is_away(error) or self._is_lost()):
                     raise

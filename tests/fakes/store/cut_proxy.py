@@ -40,11 +40,12 @@ class CutProxy:
         self._threads: list[threading.Thread] = []
         self._start(self._accept)
 
-    def _start(self, work: object, *given: object) -> None:
+    def _start(self, work: object, *given: object) -> threading.Thread:
         assert callable(work)
         thread = threading.Thread(target=work, args=given, name="cut-proxy")
         self._threads.append(thread)
         thread.start()
+        return thread
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
@@ -61,8 +62,16 @@ class CutProxy:
                     server.close()
                     continue
                 self._pairs.append((client, server))
-                self._start(self._ask, client, server)
-                self._start(self._answer, server, client)
+                self._start(self._join, client, server)
+
+    def _join(self, client: socket.socket, server: socket.socket) -> None:
+        answering = self._start(self._answer, server, client)
+        self._ask(client, server)
+        answering.join()
+        # Why not at the end: a long test would have more open than a process may have.
+        self._pairs.remove((client, server))
+        client.close()
+        server.close()
 
     def _ask(self, client: socket.socket, server: socket.socket) -> None:
         with contextlib.suppress(OSError):
@@ -92,18 +101,15 @@ class CutProxy:
 
     def cut(self) -> None:
         """Cut all connections."""
-        for pair in self._pairs:
+        for pair in tuple(self._pairs):
             shut(*pair)
 
     def close(self) -> None:
         """Cut all connections, and take no more."""
         shut(self._door)
         self.cut()
-        for thread in self._threads:
+        for thread in tuple(self._threads):
             thread.join(10)
-        for pair in self._pairs:
-            for each in pair:
-                each.close()
         self._door.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -20,6 +21,7 @@ from tests.support.store.rows import accepting, turn
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
 
+    from runtime.postgresql.server import Db
     from tests.fakes.store.cut_proxy import Lost
 
 QUICK = PostgresqlOptions(away_for=0.5, connect_within=2)
@@ -143,6 +145,53 @@ async def test_a_server_that_takes_no_writes_says_so_and_is_healthy_again(
     await store.probe()
     assert store.healthy
     await store.commit(accepting("m1"))
+
+
+WAITING = """SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'
+    AND starts_with(application_name, 'callboard writer') AND pid <> ALL (%s)"""
+
+
+@pytest.mark.parametrize("times", [1, 2])
+async def test_a_wait_for_a_standby_that_is_cancelled_acknowledges_nothing(
+    store: PostgresqlStore, server: PostgresqlServer, times: int
+) -> None:
+    stored: list[str] = []
+    released = trio.Event()
+
+    async def commit() -> None:
+        while not released.is_set():
+            await store.commit(accepting(f"m{len(stored)}"))
+            stored.append(f"m{len(stored)}")
+
+    with server.connect("tests") as db, contextlib.ExitStack() as stack:
+        stack.callback(use_standby, db, "")
+        use_standby(db, "nobody")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(commit)
+            seen = [await waiting(db, [])]
+            before = len(stored)
+            for _ in range(times):
+                db.execute("SELECT pg_cancel_backend(%s)", (seen[-1],))
+                seen.append(await waiting(db, seen))  # it is asked for once more
+            assert len(stored) == before
+            released.set()
+            use_standby(db, "")
+    assert await names_unsettled(store) == stored
+    assert store.healthy
+
+
+def use_standby(db: Db, name: str) -> None:
+    """Have each commit wait for this standby; empty: for none."""
+    db.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'".encode())
+    db.execute("SELECT pg_reload_conf()")
+
+
+async def waiting(db: Db, not_these: list[int]) -> int:
+    """Wait until a session of the writer waits for a standby; gives its number."""
+    with trio.fail_after(30):
+        while not (found := db.execute(WAITING, (not_these,)).fetchone()):
+            await trio.lowlevel.checkpoint()
+    return int(found[0])
 
 
 def end_sessions(server: PostgresqlServer) -> None:
