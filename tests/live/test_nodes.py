@@ -1,6 +1,7 @@
 """Proves that a company of several nodes loses and doubles nothing, whatever is killed.
 
-`CALLBOARD_FAULTS=50 pytest -m live tests/live/test_nodes.py` takes longer.
+`CALLBOARD_FAULTS=50 pytest -m live tests/live/test_nodes.py` takes longer;
+`CALLBOARD_FAIL_OVERS` says how often the database moves to its standby.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 import trio
 import trio.testing
@@ -23,9 +25,14 @@ import trio.testing
 from tests.fakes.store.cut_proxy import CutProxy
 from tests.live.test_postgresql_faults import BETWEEN, CHATS, Company, check
 from tests.processes.running import PATIENCE, ROOT, Server, environment, run, served
+from tests.support.store.postgresql import PORT, ServerProcess
 
 FAULTS = int(os.environ.get("CALLBOARD_FAULTS", "5"))
+FAIL_OVERS = int(os.environ.get("CALLBOARD_FAIL_OVERS", "2"))
 NAMES = ("a", "b", "c")
+
+WAITING = """SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'
+    AND application_name LIKE '%/writer%'"""
 
 KINDS = (
     "kill owner",
@@ -152,6 +159,54 @@ class Nodes(Company):
         super().end()
 
 
+class NodesOfTwoServers(Nodes):
+    """Nodes whose database has a synchronous standby, and no proxies before it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        with psycopg.connect(self.database.dsn("postgres"), autocommit=True) as db:
+            db.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+            db.execute("SELECT pg_reload_conf()")
+        self.standby = ServerProcess("fsync=on", primary=self.database)
+        hosts = f"{self.standby.folder},{self.database.folder}"
+        self.dsn = (
+            f"host={hosts} port={PORT},{PORT} user=callboard dbname=postgres"
+            " target_session_attrs=read-write"
+        )
+
+    def variables(self, name: str) -> dict[str, Any]:
+        """Give what a node's settings differ by."""
+        return super().variables(name) | {"CB_DSN": self.dsn}
+
+    async def fault(self, kind: str) -> None:
+        """Have the standby become the primary, and the other one its standby."""
+        if kind == "cancel":
+            self.standby.kill()
+            await self.cancel_waits()
+        self.database.kill()
+        if kind == "cancel":
+            await trio.to_thread.run_sync(self.standby.start)
+        await trio.to_thread.run_sync(self.standby.promote)
+        self.database, self.standby = self.standby, self.database
+        await trio.to_thread.run_sync(self.standby.follow, self.database)
+        await self.wait_answers(BETWEEN)
+
+    async def cancel_waits(self) -> None:
+        """Do what must acknowledge nothing: end a commit's wait for the standby."""
+        seen: list[int] = []
+        while len(seen) < 2:
+            for row in self.rows(WAITING):
+                if row[0] not in seen:
+                    seen.append(row[0])
+                    self.rows(f"SELECT pg_cancel_backend({row[0]})")
+            await trio.testing.wait_all_tasks_blocked(0.05)
+
+    def end(self) -> None:
+        """End all that was started."""
+        super().end()
+        self.standby.end()
+
+
 async def under_load(nodes: Nodes, kinds: tuple[str, ...]) -> None:
     """Let people write while one thing after the other goes wrong."""
     async with trio.open_nursery() as nursery:
@@ -174,9 +229,28 @@ async def test_nothing_is_lost_or_doubled_by_three_nodes(tmp_path: Path) -> None
         await under_load(nodes, tuple(itertools.islice(itertools.cycle(KINDS), FAULTS)))
         for name in NAMES:
             assert await nodes.finish(name, signal.SIGTERM) == 0
-        check(nodes)
+        check(nodes, FAULTS)
         log = (tmp_path / "stderr").read_text()
         assert "Traceback" not in log
+    finally:
+        nodes.end()
+
+
+@pytest.mark.live
+@pytest.mark.timeout(0)
+async def test_a_fail_over_to_the_synchronous_standby_loses_nothing(
+    tmp_path: Path,
+) -> None:
+    nodes = NodesOfTwoServers(tmp_path)
+    try:
+        for name in NAMES[:2]:
+            await trio.to_thread.run_sync(nodes.begin, name)
+        kinds = itertools.islice(itertools.cycle(("cancel", "kill")), FAIL_OVERS)
+        await under_load(nodes, tuple(kinds))
+        for name in NAMES[:2]:
+            assert await nodes.finish(name, signal.SIGTERM) == 0
+        check(nodes, FAIL_OVERS)
+        assert "Traceback" not in (tmp_path / "stderr").read_text()
     finally:
         nodes.end()
 

@@ -58,14 +58,19 @@ class ServerProcess:
 
     Args:
         settings: `name=value`, further ones.
+        primary: the server whose standby it is to be; None: it is a primary.
     """
 
-    def __init__(self, *settings: str) -> None:
+    def __init__(self, *settings: str, primary: ServerProcess | None = None) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="cb-pg-"))
+        self._data = self.folder / "data"
         self._settings = settings
         self._process: subprocess.Popen[bytes] | None = None
         # The server refuses to be root's.
         self._user = () if os.getuid() else self._give_away()
+        if primary is not None:
+            self.follow(primary)
+            return
         self._run(
             "initdb",
             "--no-sync",
@@ -77,9 +82,30 @@ class ServerProcess:
             "UTF8",
             "--locale=C",
             "-D",
-            str(self.folder / "data"),
+            str(self._data),
         )
         self.start()
+
+    def follow(self, primary: ServerProcess) -> None:
+        """Become a standby of another one, with a new copy of it; not while it runs."""
+        # What was killed may still have its last children in the old folder.
+        self._data = Path(tempfile.mkdtemp(prefix="data-", dir=self.folder))
+        if self._user:
+            shutil.chown(self._data, "nobody")
+        self._run(
+            "pg_basebackup",
+            "--no-sync",
+            "--checkpoint=fast",
+            "--write-recovery-conf",
+            f"--dbname={primary.dsn('postgres')}",
+            f"--pgdata={self._data}",
+        )
+        self.start()
+
+    def promote(self) -> None:
+        """Become a primary, which it is when this returns."""
+        with psycopg.connect(self.dsn("postgres")) as db:
+            assert db.execute("SELECT pg_promote()").fetchone() == (True,)
 
     @property
     def pid(self) -> int:
@@ -122,7 +148,7 @@ class ServerProcess:
         options = [part for each in (*usual, *self._settings) for part in ("-c", each)]
         log = os.open(self.folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._process = subprocess.Popen(
-            [*self._user, found, "-D", str(self.folder / "data"), *options],
+            [*self._user, found, "-D", str(self._data), *options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=log,
