@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tests.mutants.mutants import MUTANTS
-from tests.mutants.sampled import Sample, copy_of, sample
+from tests.mutants.sampled import Sample, copy_of, forget, sample
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,6 +101,7 @@ def judge(folder: Path, mutant: Mutant) -> Verdict:
     if text.count(mutant.before) != 1:
         return Verdict(mutant, is_found=False, why=f"its line is not in {mutant.file}")
     file.write_text(text.replace(mutant.before, mutant.after), encoding="utf-8")
+    forget(file)
     return Verdict(mutant, *run_tests(copy, mutant))
 
 

@@ -176,12 +176,15 @@ def summary(wanted: Sample, outcomes: Sequence[Outcome]) -> str:
 
 
 def copy_of(root: Path, names: Sequence[str], to: Path) -> Path:
-    """Copy the program and its tests."""
+    """Copy the program and its tests, with what Python compiled of them.
+
+    Compiling all of it again takes longer than most of the tests that a mistake needs.
+    """
     for name in names:
         source = root / name
         (to / name).parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
-            ignored = shutil.ignore_patterns("__pycache__")
+            ignored = shutil.ignore_patterns("*.pyc.*")  # being written
             shutil.copytree(source, to / name, ignore=ignored)
         else:
             shutil.copy(source, to / name)
