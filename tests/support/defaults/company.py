@@ -62,6 +62,10 @@ RATE = 20.0
 
 BEN = '\n[agents.ben]\npersona = "agents/ben"\n'
 
+PATIENT = "\n[limits]\nnotice_after = 600.0\n"
+"""Why: the company's seconds are so short that a busy machine would have people told
+that it takes a little longer."""
+
 
 class FastClock:
     """The company's clocks, which any thread may read.
@@ -92,7 +96,7 @@ def write_settings(folder: Path, place: Place) -> Path:
     for before, after in place.filled_in:
         assert before in text, before
         text = text.replace(before, after)
-    text += "" if "[agents.ben]" in text else BEN
+    text += PATIENT + ("" if "[agents.ben]" in text else BEN)
     path = folder / "callboard.toml"
     path.write_text(text + place.more, encoding="utf-8")
     return path
