@@ -18,7 +18,7 @@ from runtime.actor.kernel import ASK_TIMEOUT, Kernel
 from runtime.actor.mailbox import EMPTY, MailboxConfig
 from runtime.actor.messages import KILLED, SHUTDOWN, Exit, Keyed
 from runtime.actor.posting import STASHED
-from runtime.actor.ref import ActorRef, cell_of
+from runtime.actor.ref import ActorRef
 from runtime.actor.reply import Reply
 from runtime.actor.statistics import ActorStatistics, SystemStatistics
 from runtime.errors import KernelError, MisuseError
@@ -132,7 +132,7 @@ class ActorSystem:
         lifecycle.refuse_other(supervisor)
         cell = Cell(self.kernel, name, None, type(supervisor), None)
         self.kernel.names[name] = cell
-        watcher = Reply()
+        ref, watcher = cell.ref, Reply()
         cell.tell_end(watcher)
         try:
             reply = lifecycle.start_actor(cell, supervisor)
@@ -141,9 +141,9 @@ class ActorSystem:
         except Exception:
             lifecycle.bury(cell, SHUTDOWN)
             raise
-        self.root = cell.ref
+        self.root = ref
         lifecycle.start_task(cell, self._see_end, watcher)
-        return cell.ref
+        return ref
 
     async def wait_ended(self) -> None:
         """Wait until the root supervisor has ended.
@@ -221,13 +221,15 @@ class ActorSystem:
         except Exception as error:  # noqa: BLE001  there is no supervisor to tell
             lifecycle.report_failure(cell, error)
             lifecycle.bury(cell, Exit("failed", error))
+        finally:  # it holds the error, whose traceback holds this frame
+            del reply
 
     async def _see_end(self, ended: Reply) -> None:
         await ended
         self._root_ended.set()
 
     def _root_exit(self) -> Exit | None:
-        return cell_of(self.root).last_exit if self.root is not None else None
+        return self.root.final_exit if self.root is not None else None
 
 
 def _statistics(cell: Cell, now: float) -> ActorStatistics:

@@ -60,8 +60,13 @@ class Cell(Intake):
         return ref
 
     def let_go(self) -> None:
-        """Drop ref and recipe: they may hold this cell, in a circle."""
-        self._ref = self.make = None
+        """Drop ref, recipe and last end: each may hold this cell, in a circle.
+
+        The end goes to the ref, for its error's traceback holds this cell, too.
+        """
+        if self._ref is not None:
+            self._ref.final_exit = self.last_exit
+        self._ref = self.make = self.last_exit = None
 
     def step(self, batch: int) -> int:
         """Handle up to `batch` messages; called by the dispatcher."""
@@ -338,7 +343,7 @@ class Cell(Intake):
         if other.is_dead:
             # Why a look: an earlier incarnation may have left the news behind.
             if not any(_tells_of(item, ref) for item in self.mailbox.system or ()):
-                self.post_system(Terminated(ref, other.last_exit or NORMAL))
+                self.post_system(Terminated(ref, ref.final_exit or NORMAL))
             return
         watchers = other.watchers
         if watchers is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pykka
 import trio
@@ -91,9 +91,7 @@ def start(cell: Cell) -> Reply | None:
         actor = cell.make()
         refuse_other(actor)
     except BaseException as raised:  # noqa: BLE001  `judge` decides
-        error = cell.kernel.judge(raised)
-        _start_failed(cell, error)
-        raise error from error.__cause__
+        _refuse_start(cell, cell.kernel.judge(raised))
     return start_actor(cell, actor)
 
 
@@ -109,9 +107,7 @@ def start_actor(cell: Cell, actor: Actor) -> Reply | None:
     try:
         result: object = actor.on_start()
     except BaseException as raised:  # noqa: BLE001  `judge` decides
-        error = cell.kernel.judge(raised)
-        _start_failed(cell, error)
-        raise error from error.__cause__
+        _refuse_start(cell, cell.kernel.judge(raised))
     if type(result) is CoroutineType:
         reply = Reply()
         # Why already here: whoever kills the actor before its task has begun must
@@ -180,6 +176,14 @@ async def _finish_start(cell: Cell, actor: Actor, coroutine: Any, reply: Reply) 
         await _end_children(cell, actor)
     _start_failed(cell, error)
     reply.offer_error(error)
+
+
+def _refuse_start(cell: Cell, error: Exception) -> NoReturn:
+    try:
+        _start_failed(cell, error)
+        raise error from error.__cause__
+    finally:  # its traceback holds this frame
+        del error
 
 
 def _start_failed(cell: Cell, error: Exception) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from runtime.actor.cell import Cell
+    from runtime.actor.messages import Exit
 
 
 UNANSWERED = (pykka.ActorDeadError, pykka.Timeout)
@@ -51,6 +52,8 @@ class ActorRef(pykka.ActorRef[Any]):
 
     def __init__(self, cell: Cell) -> None:
         self._cell = cell
+        self.final_exit: Exit | None = None
+        """How the actor ended for good; None: it has not."""
 
     def __repr__(self) -> str:
         """Say the actor's name."""

@@ -227,21 +227,24 @@ class Supervisor(Actor):
         Raises:
             Exception: what its start raised; `ChildEnded` will come, too.
         """
-        cell = child.cell
+        cell, ref = child.cell, child.cell.ref
         child.see_end()
         try:
-            reply = lifecycle.start(cell)
-            if reply is not None:
-                await self._wait_started(child, reply)
+            await self._wait_started(child, lifecycle.start(cell))
         except DeclineStart:
             lifecycle.bury(cell, NORMAL)
             return None
-        return cell.ref
+        return ref
 
-    async def _wait_started(self, child: Child, reply: Reply) -> None:
+    async def _wait_started(self, child: Child, reply: Reply | None) -> None:
+        if reply is None:
+            return
         seconds = 0.0 if self._is_to_end else child.spec.start_timeout
         with trio.move_on_after(in_trio(seconds)) as self._starting:
-            await reply
+            try:
+                await reply
+            finally:  # it holds the error, whose traceback holds this frame
+                del reply
             return
         await kill(child.cell)
         why = f"did not start within {seconds} s"

@@ -18,13 +18,15 @@ import trio.testing
 
 from runtime.actor.reply import Reply
 from runtime.errors import MisuseError
+from runtime.system import open_system
 from runtime.testing import CrashError, wait_settled
-from tests.support.puppet import Puppet, crash, do, virtual
+from tests.support.puppet import Puppet, crash, do, supervise, virtual
 
 if TYPE_CHECKING:
     from trio.testing import MockClock
 
     from runtime.actor.actor import Actor
+    from runtime.system import ActorSystem
 
 
 def test_only_the_first_answer_counts() -> None:
@@ -254,18 +256,101 @@ async def crash_late(_me: Actor) -> None:
     raise CrashError("to order")
 
 
+class Faulty(Puppet):
+    """Fails at the start or the end, at once or late, as its orders are.
+
+    Args:
+        at_start: what to do then.
+        at_stop: what to do then.
+    """
+
+    def __init__(self, at_start: Any = None, at_stop: Any = None) -> None:
+        super().__init__()
+        self._at_start, self._at_stop = at_start, at_stop
+
+    def on_start(self) -> Any:
+        return self._at_start and self._at_start(self)
+
+    def on_stop(self) -> Any:
+        return self._at_stop and self._at_stop(self)
+
+
+def tell_nobody(_event: str, _fields: dict[str, Any]) -> None:
+    """Keep no error, as whoever reads reports does in a test."""
+
+
+async def ask(system: ActorSystem, act: Any) -> None:
+    ref = system.spawn(Puppet())
+    with contextlib.suppress(CrashError):
+        await ref.ask(act)
+
+
+async def tell(system: ActorSystem, act: Any) -> None:
+    system.spawn(Puppet()).tell(act)
+
+
+async def start(system: ActorSystem, act: Any) -> None:
+    with contextlib.suppress(CrashError):
+        system.spawn(Faulty(at_start=act))
+
+
+async def stop(system: ActorSystem, act: Any) -> None:
+    await system.spawn(Faulty(at_stop=act)).stop()
+
+
 @pytest.mark.parametrize("act", [crash, crash_late])
+@pytest.mark.parametrize("way", [ask, tell, start, stop])
 async def test_an_error_leaves_no_circle_behind(
-    act: Any, autojump_clock: MockClock
+    way: Any, act: Any, autojump_clock: MockClock
 ) -> None:
-    async with virtual(autojump_clock) as system:
-        ref = system.spawn(Puppet())
+    assert autojump_clock.autojump_threshold == 0
+    async with open_system(report=tell_nobody) as system:
+        await way(system, act)  # what is kept for the next one, as a parked task
+        await wait_settled(system)
         gc.collect()
         gc.disable()
         try:
             for _ in range(10):
-                with contextlib.suppress(CrashError):
-                    await ref.ask(act)
+                await way(system, act)
+                await wait_settled(system)
+            assert gc.collect() == 0
+        finally:
+            gc.enable()
+
+
+class Reluctant(Puppet):
+    """Fails at every other start.
+
+    Args:
+        starts: counts them over all incarnations.
+        act: how to fail.
+    """
+
+    def __init__(self, starts: list[int], act: Any) -> None:
+        super().__init__()
+        starts.append(1)
+        self._act = None if len(starts) % 2 else act
+
+    def on_start(self) -> Any:
+        return self._act and self._act(self)
+
+
+@pytest.mark.parametrize("act", [crash, crash_late])
+async def test_a_restart_that_fails_leaves_no_circle_behind(
+    act: Any, autojump_clock: MockClock
+) -> None:
+    assert autojump_clock.autojump_threshold == 0
+    async with open_system(report=tell_nobody) as system:
+        starts: list[int] = []
+        make = partial(Reluctant, starts, act)
+        (ref,) = await supervise(system, make, intensity=1000)
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(10):
+                ref.tell(crash)
+                await trio.sleep(100)
+            assert len(starts) == 61, "each kills three times, each restart fails once"
             assert gc.collect() == 0
         finally:
             gc.enable()

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 
-from runtime.actor.ref import cell_of
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.restarts import Backoff
 from runtime.supervision.supervisor import Supervisor, SupervisorConfig
@@ -79,7 +78,7 @@ async def test_a_kill_stays_one_whatever_the_deadline_says(
         await trio.sleep(killed_at)
         ref.kill()
         await trio.sleep(10)
-        exit_ = cell_of(ref).last_exit
+        exit_ = ref.final_exit
         assert exit_ is not None
         assert exit_.how == "killed"
         assert puppet.log == ["start"]

@@ -10,7 +10,6 @@ import trio
 import trio.testing
 
 from runtime.actor.actor import Actor
-from runtime.actor.ref import cell_of
 from runtime.errors import DeclineStart, KernelError
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.supervisor import (
@@ -169,7 +168,7 @@ class Stage:
         top = self.refs.get(".")
         if top is None or top.is_alive():
             return self.refusal
-        exit_ = cell_of(top).last_exit
+        exit_ = top.final_exit
         return exit_.reason if exit_ is not None else ""
 
     def alive(self) -> list[str]:
