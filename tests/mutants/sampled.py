@@ -40,8 +40,9 @@ LIMIT = 120.0
 FILES_AT_ONCE = 12
 """Test files that are measured in one process."""
 
-LIKELY = 20
-"""Test files that are run for each mistake where time is short."""
+LIKELY = (5, 20)
+"""Test files that are run for each mistake where time is short: first the likeliest,
+for to import all of them takes longer than to run these; then the others."""
 
 
 class Outcome(NamedTuple):
@@ -49,7 +50,7 @@ class Outcome(NamedTuple):
 
     slip: Slip
     word: str
-    """found, hung, survived, or not tried."""
+    """found, hung, survived, unfinished, or not tried."""
 
     why: str
 
@@ -141,10 +142,15 @@ class Sampler:
         try:
             if left <= 0:
                 return Outcome(slip, "not tried", "no time was left")
-            if self._wanted.within:
-                tests = self._likely.to(slip)[:LIKELY]
-                return self._proved(at, slip, tests, share)
-            return self._proved(at, slip, self._nearest.to(slip))
+            if not self._wanted.within:
+                return self._proved(at, slip, self._nearest.to(slip))
+            began, likely = time.monotonic(), self._likely.to(slip)
+            first, most = LIKELY
+            outcome = self._proved(at, slip, likely[:first], share)
+            if outcome.word == "survived":
+                share -= time.monotonic() - began
+                outcome = self._proved(at, slip, likely[first:most], share)
+            return outcome
         finally:
             self._copies.put(at)
 
@@ -163,7 +169,8 @@ class Sampler:
 def summary(wanted: Sample, outcomes: Sequence[Outcome]) -> str:
     """Say how many were found."""
     words = [each.word for each in outcomes]
-    tried = len(words) - words.count("not tried")
+    unfinished = words.count("unfinished")
+    tried = len(words) - words.count("not tried") - unfinished
     found = words.count("found")
     score = 100 * found / tried if tried else 0
     again = f"--random {wanted.number} --seed {wanted.seed}"
@@ -171,7 +178,8 @@ def summary(wanted: Sample, outcomes: Sequence[Outcome]) -> str:
         again += f" --under {wanted.under}"
     return (
         f"{found} of {tried} random mistakes found ({score:.0f} %), "
-        f"{words.count('hung')} only by hanging; the same again: {again}"
+        f"{words.count('hung')} only by hanging, {unfinished} more had too little time;"
+        f" the same again: {again}"
     )
 
 
@@ -262,10 +270,11 @@ def run(
         )
     except subprocess.TimeoutExpired:
         if not outcome_of(nearest).exists():
-            return Outcome(slip, "not tried", "no test began in time")
+            return Outcome(slip, "unfinished", f"time was over before {tests[0]}")
         told = json.loads(outcome_of(nearest).read_bytes())
-        word = "hung" if told["hung"] else "survived"
-        return Outcome(slip, word, f"time was over in {told['at'] or 'no test'}")
+        word = "hung" if told["hung"] else "unfinished"
+        where = told["at"] or f"the files from {tests[0]} on"
+        return Outcome(slip, word, f"time was over in {where}")
     if not outcome_of(nearest).exists():  # not even the first test could begin
         return Outcome(slip, "found", f"pytest ended with {done.returncode}")
     told = json.loads(outcome_of(nearest).read_bytes())
