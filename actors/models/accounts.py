@@ -214,6 +214,10 @@ class Accounts(Actor):
         return self._rule(asked) if self._spending.is_ready else CallLater(READ_AGAIN)
 
     def _rule(self, asked: Reserve) -> Ruling:
+        if self._services.store.damaged:
+            # Why here: a turn may have begun before the damage was found, and its
+            # answer could not be stored.
+            return CallLater(NEVER, why="the database is damaged: restore a copy")
         verdict = self._spending.verdict(asked.who)
         if verdict.stop is not None:
             return self._refuse(asked.who, verdict.stop, verdict.until)

@@ -180,6 +180,11 @@ class SqlStore(abc.ABC, Generic[P]):
         return is_well and not self.needs_reopening
 
     @property
+    def damaged(self) -> bool:
+        """Whether damage was found; see the port."""
+        return bool(self._damage)
+
+    @property
     def needs_reopening(self) -> bool:
         """Whether a thread ended: by a bug, or because another process took over."""
         return self._writer.jobs.is_dead or self._reader.jobs.is_dead

@@ -380,6 +380,11 @@ class MemoryStore:
         return self._healthy
 
     @property
+    def damaged(self) -> bool:
+        """False: there is no database."""
+        return False
+
+    @property
     def facts(self) -> MemoryFacts:
         """What is remembered; see the port."""
         return MemoryFacts(self._rows.facts, self._refuse_closed)

@@ -95,6 +95,11 @@ class Store(Entries, Protocol):
         ...
 
     @property
+    def damaged(self) -> bool:
+        """Whether damage was found in the database: this store takes nothing more."""
+        ...
+
+    @property
     def facts(self) -> Facts:
         """Reads facts; a commit changes them."""
         ...

@@ -1,12 +1,21 @@
 """Proves that a store whose file is damaged under it stops acknowledging."""
 
+# apsw's stubs name `collections.abc.Buffer`, which Python 3.11 has not got yet:
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, cast
 
+import apsw
+import httpx
 import pytest
 
+from connectors.app.app import open_app
+from connectors.chat.platforms import serving
+from connectors.settings.load import load_app
 from runtime.errors import StoreError
 from runtime.sqlite.file import SqliteFile, SqliteOptions
 from runtime.sqlite.store import SqliteStore
@@ -17,9 +26,19 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
     from pathlib import Path
 
+    from connectors.app.app import App
+
 PAGE = 4096
 FRAME = PAGE + 24
 WAL_HEADER = 32
+
+
+SETTINGS = """
+store = { path = "callboard.db" }
+models.scripted = { kind = "scripted", script = "script.toml" }
+connectors.http = { kind = "http", port = 0 }
+agents.anna.prompt = "You are Anna."
+"""
 
 
 @pytest.fixture
@@ -97,3 +116,48 @@ async def test_nothing_is_acknowledged_once_a_reader_has_found_damage(
     with pytest.raises(StoreError):
         await store.commit(accepting("m1"))
     assert not store.healthy
+
+
+@asynccontextmanager
+async def company(folder: Path) -> AsyncGenerator[App]:
+    """Run a company that people reach over HTTP."""
+    (folder / "script.toml").write_text('[default]\nreply = "hi"\n')
+    (folder / "callboard.toml").write_text(SETTINGS)
+    config = load_app(folder / "callboard.toml", {}).value
+    async with open_app(config, serving(config)) as app:
+        yield app
+
+
+async def ask(app: App) -> int:
+    """Ask anna something; gives the status of the answer."""
+    host, port = await cast("Any", app.transports["http"]).wait_listening()
+    said = {"role": "user", "content": "hello"}
+    async with httpx.AsyncClient(base_url=f"http://{host}:{port}", timeout=20) as http:
+        body = {"model": "anna", "user": "zoe", "messages": [said]}
+        return (await http.post("/v1/chat/completions", json=body)).status_code
+
+
+def model_calls(app: App) -> list[str]:
+    lines = app.metrics.render().decode().splitlines()
+    return [x for x in lines if x.startswith("callboard_model_call_seconds_count{")]
+
+
+@pytest.mark.parametrize("place", ["entry", "sqlite_autoindex_fact_scope_1"])
+async def test_no_model_is_asked_once_something_else_has_found_damage(
+    place: str, tmp_path: Path
+) -> None:
+    async with company(tmp_path) as app:
+        assert await ask(app) == 200
+        assert model_calls(app)
+    path = tmp_path / "callboard.db"
+    with apsw.Connection(str(path)) as db:
+        find = "SELECT pageno FROM dbstat WHERE name = ?"
+        pages: list[tuple[int]] = list(db.execute(find, (place,)))
+    async with company(tmp_path) as app:
+        with path.open("r+b") as file:
+            for (number,) in pages:
+                file.seek((number - 1) * PAGE)
+                file.write(b"\xa5" * PAGE)
+        assert await ask(app) == 503
+    assert pages
+    assert not model_calls(app)
