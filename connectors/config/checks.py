@@ -23,6 +23,19 @@ def unknown(
         yield Complaint(way, f"there is no {noun} {name!r}", close_to(name, names))
 
 
+def slash_hint(written: str, connectors: Iterable[str], otherwise: str) -> str:
+    """Say how an account or chat is written, for one that has no slash.
+
+    Args:
+        written: what stands there; `telegram:1` is meant as `telegram/1`.
+        connectors: those that there are.
+        otherwise: the hint for anything else.
+    """
+    connector, _, rest = written.partition(":")
+    is_meant = bool(rest) and connector in connectors
+    return f'write "{connector}/{rest}"' if is_meant else otherwise
+
+
 def check_address(
     way: Way, url: str, *, has_key: bool, example: str = "https://api.openai.com/v1"
 ) -> Iterator[Complaint]:

@@ -40,7 +40,13 @@ from connectors.config.app import (
     TracingConfig,
     has_otel,
 )
-from connectors.config.checks import Way, check_address, find_zone, unknown
+from connectors.config.checks import (
+    Way,
+    check_address,
+    find_zone,
+    slash_hint,
+    unknown,
+)
 from connectors.config.embedders import HASHING, OFF
 from connectors.config.mcp_servers import with_servers_file
 from connectors.config.shipped import state_folder
@@ -347,7 +353,9 @@ def check_consent(app: AppConfig) -> Iterator[Complaint]:
         connector, _, chat = approvals.approval_chat.partition("/")
         way: Way = ("approvals", "approval_chat")
         if not chat:
-            yield Complaint(way, "names no chat", "write connector/chat")
+            place = approvals.approval_chat
+            hint = slash_hint(place, app.connectors, "write connector/chat")
+            yield Complaint(way, "names no chat", hint)
         elif isinstance(app.connectors.get(connector), HttpConfig):
             text = "nobody can be asked over HTTP: calls that need leave are denied"
             hint = "name a chat that people look at"
@@ -404,7 +412,8 @@ def check_owner(way: Way, owner: str, app: AppConfig) -> Iterator[Complaint]:
     connector, _, sender = owner.partition("/")
     if not sender:
         text = f"{owner!r} is nobody: write connector/sender id"
-        yield Complaint(way, text, 'for example "http/sam"')
+        hint = slash_hint(owner, app.connectors, 'for example "http/sam"')
+        yield Complaint(way, text, hint)
     else:
         yield from unknown(way, "connector", connector, app.connectors)
 

@@ -57,6 +57,11 @@ CLOSED = re.compile(
 )
 """A comment or a text, or the quotes of one that is not closed."""
 
+BRACKETS = {"[": "]", "{": "}"}
+
+OPEN_ENDED = ("Unclosed array", "Unclosed inline table", "Expected ']'")
+"""How reasons begin that may be a bracket without an end."""
+
 TOP = Spot(Place(0, 0), Place(0, 0))
 
 
@@ -150,6 +155,11 @@ def syntax_error(message: str, text: str, file: str) -> SettingsError:
         told = f"not valid TOML: the text that begins here with {quote} has no end"
         in_line = "" if len(quote) > 1 else " in the same line"
         return Origin(file, *place).error(told, f"put {quote} behind it{in_line}")
+    if reason.startswith(OPEN_ENDED) and (opening := open_bracket(text)):
+        bracket, place = opening
+        told = f"not valid TOML: the {bracket} here has no end"
+        hint = f"put {BRACKETS[bracket]} behind the last value"
+        return Origin(file, *place).error(told, hint)
     found = re.match(r"line (\d+), column (\d+)", where)
     lines = text.splitlines() or [""]
     place = (
@@ -165,10 +175,26 @@ def unclosed(text: str) -> tuple[str, Place] | None:
     """Find the first text without an end: its quotes, and where they stand."""
     for match in CLOSED.finditer(text):
         if quote := match["long"] or match["short"]:
-            before = text[: match.start()]
-            column = match.start() - before.rfind("\n")
-            return quote, Place(before.count("\n") + 1, column)
+            return quote, place_of(text, match.start())
     return None
+
+
+def open_bracket(text: str) -> tuple[str, Place] | None:
+    """Find the first bracket without an end, and where it stands."""
+    bare = CLOSED.sub(lambda found: " " * len(found[0]), text)
+    standing: list[int] = []
+    for found in re.finditer(r"[][{}]", bare):
+        if found[0] in BRACKETS:
+            standing.append(found.start())
+        elif standing:
+            standing.pop()
+    return (text[standing[0]], place_of(text, standing[0])) if standing else None
+
+
+def place_of(text: str, at: int) -> Place:
+    """Say in which line and column a character stands."""
+    before = text[:at]
+    return Place(before.count("\n") + 1, at - before.rfind("\n"))
 
 
 def build(value: object, way: Way, spots: dict[Way, Spot], file: str) -> Node:

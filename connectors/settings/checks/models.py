@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from connectors.config.checks import Way, check_address, check_zone, unknown
+from connectors.config.checks import (
+    Way,
+    check_address,
+    check_zone,
+    slash_hint,
+    unknown,
+)
 from connectors.config.models import (
     KINDS,
     CliModelConfig,
@@ -311,4 +317,5 @@ def check_who(way: Way, budget: BudgetConfig, app: AppConfig) -> Iterator[Compla
             yield Complaint(way, text, close_to(budget.who, known))
     elif budget.scope == "user" and budget.who != "*" and "/" not in budget.who:
         text = f"{budget.who!r} is nobody: write connector/sender id"
-        yield Complaint(way, text, 'for example "http/sam"')
+        hint = slash_hint(budget.who, app.connectors, 'for example "http/sam"')
+        yield Complaint(way, text, hint)

@@ -24,7 +24,13 @@ from actors.schedule.recurrence import (
     too_often,
 )
 from connectors.config.app import AppConfig, HttpConfig
-from connectors.config.checks import Way, check_zone, find_zone, unknown
+from connectors.config.checks import (
+    Way,
+    check_zone,
+    find_zone,
+    slash_hint,
+    unknown,
+)
 from runtime.config.loader import Complaint
 
 
@@ -83,7 +89,8 @@ def check_chat(way: Way, place: str, app: AppConfig) -> Iterator[Complaint]:
         return
     connector, _, chat = place.partition("/")
     if not chat:
-        yield Complaint(way, "names no chat", "write connector/chat")
+        hint = slash_hint(place, app.connectors, "write connector/chat")
+        yield Complaint(way, "names no chat", hint)
     elif isinstance(app.connectors.get(connector), HttpConfig):
         text = "nobody can be told anything over HTTP without having asked"
         yield Complaint(way, text, "name a chat that people look at")
@@ -171,7 +178,8 @@ def check_autonomous(
     place: Way = (*way, "report_to")
     if not chat:
         text = "names no chat that is told what was done"
-        yield Complaint(place, text, "write connector/chat")
+        hint = slash_hint(own.report_to, app.connectors, "write connector/chat")
+        yield Complaint(place, text, hint)
     elif isinstance(app.connectors.get(connector), HttpConfig):
         text = "nobody can be told over HTTP without having asked"
         yield Complaint(place, text, "name a chat that people look at")

@@ -217,6 +217,12 @@ SETTABLE = sorted(word for word, each in COMMANDS.items() if not each.is_fixed)
             "write connector/chat",
         ),
         (
+            "[approvals]\napproval_chat = 'terminal:x'",
+            (2, 17),
+            "approvals.approval_chat: names no chat",
+            'write "terminal/x"',
+        ),
+        (
             "[[permissions]]\nagent = 'an'\ndeny = ['*']",
             (2, 9),
             "permissions[0].agent: no agent fits 'an'",
@@ -273,6 +279,12 @@ def test_what_does_not_go_together_is_refused(
     assert (error.line - BASE_LINES, error.column) == place
     assert error.text == text.replace("{0}", str(tmp_path))
     assert error.hint == hint
+
+
+def test_an_owner_with_a_colon_is_shown_with_the_slash(tmp_path: Path) -> None:
+    error = refused(tmp_path, "owners = ['terminal:you']\n" + BASE)
+    assert "'terminal:you' is nobody" in error.text
+    assert error.hint == 'write "terminal/you"'
 
 
 @pytest.mark.parametrize(

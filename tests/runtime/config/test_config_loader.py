@@ -184,6 +184,21 @@ def test_a_text_that_is_not_closed_is_told_where_it_begins(
     assert hint(text) == f"put {quote} behind it{where}"
 
 
+@pytest.mark.parametrize(
+    ("text", "place", "bracket"),
+    [
+        ('a = "]"\ntags = ["[", # ]\n"b"\n[pets]\nx = 1\n', "2:8", "["),
+        ("tags = [[1], [2]\n", "1:8", "["),
+        ("a = { b = 1\nc = 2", "1:5", "{"),
+        ("a = 1\n[pets\nx = [1]", "2:1", "["),
+    ],
+)
+def test_a_bracket_that_is_not_closed_is_told_where_it_stands(
+    text: str, place: str, bracket: str
+) -> None:
+    assert problems(text) == [f"{place}: not valid TOML: the {bracket} here has no end"]
+
+
 def test_of_many_known_names_the_nearest_three_are_told() -> None:
     known = {f"setting_{n}": n for n in range(9)}
     few = [*known][:8]
@@ -321,7 +336,7 @@ def test_paths_start_at_the_file_that_names_them(tmp_path: Path) -> None:
         ("include = ['x.toml']", "1:12: the included file {}/x.toml does not exist"),
         ("include = 'a.toml'", "1:11: include must be a list of file names"),
         ("include = [3]", "1:12: include must be a list of file names"),
-        ("include = [3", "1:13: not valid TOML: Unclosed array"),
+        ("include = [3", "1:11: not valid TOML: the [ here has no end"),
         ("include = ['.']", "cannot be read: Is a directory"),
     ],
 )
