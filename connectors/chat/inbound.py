@@ -50,7 +50,7 @@ def in_words(kind: str, *parts: str) -> str:
     """Return in words what is no text: `[location: Berlin, 52.5 13.4]`.
 
     Args:
-        kind: what it is: `location`, `contact` or `sticker`.
+        kind: what it is: `location`, `contact`, `sticker`, `poll` or `dice`.
         parts: what is known of it, as its platform tells; empty ones are left out.
     """
     known = ", ".join(part for part in map(shown_name, parts) if part)

@@ -272,7 +272,7 @@ def name_of(user: Json, member: Json) -> str:
 
 
 def words_of(payload: Json) -> str:
-    """Return what a message says: its words, what it passes on, and its stickers.
+    """Return what a message says: words, what it passes on, stickers, and its poll.
 
     Programs often say all in embeds, which count where there are no words.
     """
@@ -286,6 +286,10 @@ def words_of(payload: Json) -> str:
         in_words("sticker", text(each.get("name")))
         for each in tables(payload.get("sticker_items"))
     ]
+    if poll := table(payload.get("poll")):
+        media = (table(each.get("poll_media")) for each in tables(poll.get("answers")))
+        question = text(table(poll.get("question")).get("text"))
+        lines.append(in_words("poll", question, *(text(x.get("text")) for x in media)))
     if not "".join(lines).strip():
         for embed in tables(payload.get("embeds"))[:MOST_FILES]:
             lines += [text(embed.get("title")), text(embed.get("description"))]

@@ -285,6 +285,10 @@ def words_of(message: Message) -> str:
     if contact is not None:
         name = f"{contact.first_name} {contact.last_name}"
         return in_words("contact", name, contact.phone_number)
+    if (poll := message.poll) is not None:
+        return in_words("poll", poll.question, *(each.text for each in poll.options))
+    if (dice := message.dice) is not None:
+        return in_words("dice", dice.emoji, str(dice.value))
     return in_words("sticker", message.sticker.emoji) if message.sticker else ""
 
 

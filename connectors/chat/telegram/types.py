@@ -119,6 +119,26 @@ class Sticker(msgspec.Struct, frozen=True):
     """What it stands for; empty: not said."""
 
 
+class PollOption(msgspec.Struct, frozen=True):
+    """One of the answers to a poll."""
+
+    text: str = ""
+
+
+class Poll(msgspec.Struct, frozen=True):
+    """A question to everybody in the chat."""
+
+    question: str = ""
+    options: tuple[PollOption, ...] = ()
+
+
+class Dice(msgspec.Struct, frozen=True):
+    """A die, a dart or another throw, and how it fell."""
+
+    emoji: str = ""
+    value: int = 0
+
+
 class TextQuote(msgspec.Struct, frozen=True):
     """The part of a message that a reply is to."""
 
@@ -157,6 +177,8 @@ class Message(msgspec.Struct, frozen=True):
     venue: Venue | None = None
     contact: Contact | None = None
     sticker: Sticker | None = None
+    poll: Poll | None = None
+    dice: Dice | None = None
     migrate_to_chat_id: Id = 0
     """The group became a supergroup, with this id."""
 

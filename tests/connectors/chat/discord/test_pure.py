@@ -95,7 +95,7 @@ def test_what_is_no_id_is_none(text: str) -> None:
     assert number(text) == 0
 
 
-def test_a_forward_a_sticker_and_an_embed_are_read() -> None:
+def test_a_forward_a_sticker_an_embed_and_a_poll_are_read() -> None:
     base: dict[str, object] = {
         "id": "1",
         "channel_id": "2",
@@ -107,9 +107,16 @@ def test_a_forward_a_sticker_and_an_embed_are_read() -> None:
     forward["message_snapshots"] = [passed]
     sticker = {**base, "sticker_items": [{"name": "wave"}]}
     embed = {**base, "embeds": [{"title": "Build", "description": "failed"}]}
-    said = [read(each, {}) for each in (forward, sticker, embed)]
+    answers = [{"answer_id": 1, "poll_media": {"text": "yes"}}]
+    poll = {**base, "poll": {"question": {"text": "Tea?"}, "answers": answers}}
+    said = [read(each, {}) for each in (forward, sticker, embed, poll)]
     texts = [each.text for each in said if isinstance(each, DiscordMessage)]
-    assert texts == ["[forwarded] hello", "[sticker: wave]", "Build\nfailed"]
+    assert texts == [
+        "[forwarded] hello",
+        "[sticker: wave]",
+        "Build\nfailed",
+        "[poll: Tea?, yes]",
+    ]
     assert isinstance(said[0], DiscordMessage)
     assert said[0].reply_to == ""
 

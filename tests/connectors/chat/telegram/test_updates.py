@@ -162,6 +162,16 @@ AT = {"latitude": 52.5, "longitude": 13.4}
         ),
         ({"sticker": {"file_id": "s", "emoji": "\U0001f98a"}}, "[sticker: \U0001f98a]"),
         ({"sticker": {"file_id": "s"}}, "[sticker]"),
+        (
+            {
+                "poll": {
+                    "question": "Tea?",
+                    "options": [{"text": "yes"}, {"text": "no"}],
+                }
+            },
+            "[poll: Tea?, yes, no]",
+        ),
+        ({"dice": {"emoji": "\U0001f3af", "value": 6}}, "[dice: \U0001f3af, 6]"),
     ],
 )
 def test_what_is_no_text_comes_as_words(fields: dict[str, Any], text: str) -> None:
