@@ -171,7 +171,7 @@ class PostgresqlReader(DatabaseThread[PostgresqlServer]):
                 job.run(Session(self.db))
             except psycopg.Error as error:
                 if is_away(error) and not is_last:
-                    self._drop()
+                    self.drop()
                     continue
                 job.error = self.file.translate(error)
                 job.error.__cause__ = error
@@ -183,11 +183,6 @@ class PostgresqlReader(DatabaseThread[PostgresqlServer]):
                 job.error = MisuseError(f"this can never be read: {error}")
             return True
         return True
-
-    def _drop(self) -> None:
-        if self.db is not None:
-            self.db.close()
-        self.db = None
 
 
 class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
@@ -323,7 +318,7 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
             except psycopg.Error as error:
                 if not (is_away(error) or self._is_lost()):
                     raise
-                self._drop()
+                self.drop()
                 if not self._rejoin(jobs, error, is_in_doubt=is_sent):
                     return False
                 if is_sent and self._last == self._group:
@@ -457,12 +452,7 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
             try:
                 self.db.rollback()
             except psycopg.Error:
-                self._drop()
-
-    def _drop(self) -> None:
-        if self.db is not None:
-            self.db.close()
-        self.db = None
+                self.drop()
 
     def close(self, db: Db) -> None:
         """Let the next process in, and close."""

@@ -140,6 +140,12 @@ class DatabaseThread(pykka.ThreadingActor, abc.ABC, Generic[P]):
         self.jobs.give_up(error or RuntimeError("unknown"), self._in_hand)
         self._end()
 
+    def drop(self) -> None:
+        """Close the connection as it is; the next job opens a new one."""
+        if self.db is not None:
+            self.db.close()
+        self.db = None
+
     def _work(self, patience: float) -> None:
         most = self.most
         while jobs := self.jobs.take(most, patience):

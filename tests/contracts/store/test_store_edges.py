@@ -140,8 +140,14 @@ async def test_a_limit_without_sense_is_refused(store: Store, limit: int) -> Non
     for call in (
         lambda: store.read("a", 0, limit),
         lambda: store.unsettled(0, limit),
+        lambda: store.unsettled_keys(0, limit),
+        lambda: store.exchanges("a", 0, limit),
         lambda: store.undelivered(None, 0, limit),
         lambda: store.prune(NOW, limit),
+        lambda: store.records("audit", None, 0, limit),
+        lambda: store.records_since("audit", NOW, 0, limit),
+        lambda: store.prune_records("audit", NOW, limit),
+        lambda: store.entries("page", None, "", limit),
     ):
         with pytest.raises(MisuseError, match="limit"):
             await call()
