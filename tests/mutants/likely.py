@@ -3,13 +3,14 @@
 Nothing is run for that. A file of tests is near to a mistake if it bears the name of
 its module; else the more, the more it speaks of what the function and the module speak
 of (Okapi BM25), the nearer it stands to it by imports and folders, and the rarer are
-the names that both use.
+the names and the texts for people that both have.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+import textwrap
 from collections import Counter
 from math import log
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from tests.mutants.chance import product
 from tests.mutants.nearest import files_of_tests
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from tests.mutants.chance import Slip
@@ -27,7 +28,10 @@ FAR = 3
 """Imports between a test and a module that say nothing any more."""
 
 COMMON = 40
-"""Test files that use a name which says nothing any more."""
+"""Test files that use a name or a text which says nothing any more."""
+
+SAYS = 8
+"""Characters from which on a text says something."""
 
 PROCESSES = "tests/processes"
 """Tests that start the program; no line of theirs could be measured."""
@@ -61,6 +65,7 @@ class Likely:
         started = [path.relative_to(root).as_posix() for path in processes]
         self._tests = [*files_of_tests(root), *sorted(started)]
         texts = {file: (root / file).read_text("utf-8") for file in self._tests}
+        self._texts = texts
         self._words = {file: words(f"{file} {text}") for file, text in texts.items()}
         self._lengths = {file: each.total() for file, each in self._words.items()}
         self._having = Counter(word for each in self._words.values() for word in each)
@@ -85,6 +90,8 @@ class Likely:
         folder = f"tests/{'/'.join(folders)}/"
         alike, placed = self._alike(slip), self._placed(slip.file)
         used = self._used((*slip.inside, name, name.replace("_", "-")))
+        for file, rare in self._quoted(slip).items():
+            used[file] = max(used.get(file, 0.0), rare)
 
         def rank(test: str) -> tuple[bool, float]:
             bears_its_name = test.startswith(f"{folder}test_{name}")
@@ -139,13 +146,15 @@ class Likely:
 
     def _used(self, names: tuple[str, ...]) -> dict[str, float]:
         """Say how much the names that a test file uses tell, the rarer the more."""
-        found: dict[str, float] = {}
-        for name in names:
-            files = self._using.get(name, set())
-            for file in files:
-                rare = max(0.0, 1 - len(files) / COMMON) ** 2
-                found[file] = max(found.get(file, 0.0), rare)
-        return found
+        return rarity(self._using.get(name, set()) for name in names)
+
+    def _quoted(self, slip: Slip) -> dict[str, float]:
+        """Say the same of the texts for people in the function."""
+        said = said_in((self._root / slip.file).read_text("utf-8"), slip.lines[0])
+        return rarity(
+            {file for file, text in self._texts.items() if each in text}
+            for each in said
+        )
 
     def _distances(self, file: str) -> dict[str, int]:
         found = {file: 0}
@@ -155,6 +164,16 @@ class Likely:
             front = {each for some in importers for each in some} - found.keys()
             found |= dict.fromkeys(front, distance)
         return found
+
+
+def rarity(found: Iterable[set[str]]) -> dict[str, float]:
+    """Say for each file how rare the rarest is that it has, between 0 and 1."""
+    told: dict[str, float] = {}
+    for files in found:
+        rare = max(0.0, 1 - len(files) / COMMON) ** 2
+        for file in files:
+            told[file] = max(told.get(file, 0.0), rare)
+    return told
 
 
 def words(text: str) -> Counter[str]:
@@ -172,6 +191,25 @@ def around(text: str, line: int) -> str:
             if node.lineno <= line <= last:
                 found = "\n".join(text.splitlines()[node.lineno - 1 : last])
     return found
+
+
+def said_in(text: str, line: int) -> set[str]:
+    """Give the texts of the innermost function, also of constants that it names."""
+    inner = ast.parse(textwrap.dedent(around(text, line)))
+    named = {each.id for each in ast.walk(inner) if isinstance(each, ast.Name)}
+    looked_at: list[ast.AST] = [inner]
+    for each in ast.parse(text).body:
+        target = each.targets[0] if isinstance(each, ast.Assign) else None
+        if isinstance(target, ast.Name) and target.id in named:
+            looked_at.append(each)
+    found = (each for tree in looked_at for each in ast.walk(tree))
+    return {
+        each.value
+        for each in found
+        if isinstance(each, ast.Constant)
+        and isinstance(each.value, str)
+        and len(each.value) >= SAYS
+    }
 
 
 def imports(text: str) -> Iterator[str]:

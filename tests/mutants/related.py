@@ -26,6 +26,9 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
+AT_ONCE = 8
+"""Tests of the likeliest file that run before the next one's turn; of that half, …"""
+
 MOST_HUNG = 3
 """Tests that may hang before a run is given up."""
 
@@ -140,18 +143,19 @@ class Chooser:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Leave out the others; the nearest first.
 
-        Where files are named, one test of each in turn, so that no slow file keeps the
-        others from being tried.
+        Where files are named, a few tests of each in turn, the more the likelier it is,
+        so that no slow file keeps the others from being tried.
         """
         turns: Counter[str] = Counter()
         placed: list[tuple[int, int, pytest.Item]] = []
         for item in items:
             file = item.nodeid.split("::", maxsplit=1)[0]
             if item.nodeid in self._order:
-                placed.append((0, self._order[item.nodeid], item))
+                placed.append((-1, self._order[item.nodeid], item))
             elif file in self._order:
+                order = self._order[file]
+                placed.append((turns[file] // max(1, AT_ONCE >> order), order, item))
                 turns[file] += 1
-                placed.append((turns[file], self._order[file], item))
         items[:] = [item for *_, item in sorted(placed, key=itemgetter(0, 1))]
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:

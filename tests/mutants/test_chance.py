@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutants.chance import draw, slips
-from tests.mutants.likely import Likely
+from tests.mutants.likely import Likely, said_in
 from tests.mutants.nearest import files_of_tests
 from tests.mutants.sampled import attempt, copy_of
 
@@ -66,6 +66,19 @@ def test_a_mistake_knows_the_function_that_it_stands_in() -> None:
 @pytest.fixture(scope="module")
 def likely() -> Likely:
     return Likely(ROOT)
+
+
+def test_texts_of_a_function_and_of_its_constants_are_known() -> None:
+    text = '''
+GREETING = "Good morning to you."
+OTHER = "Nobody asked for this."
+
+
+def greet(name: str) -> str:
+    """Greet."""
+    return GREETING if name else f"{name} is nobody we know"
+'''
+    assert said_in(text, 8) == {"Good morning to you.", " is nobody we know"}
 
 
 def dice(seed: int) -> random.Random:
