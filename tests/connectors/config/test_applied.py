@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -28,9 +29,18 @@ from runtime.secret import Secret
 
 if TYPE_CHECKING:
     from collections.abc import Generator
-    from pathlib import Path
 
 KEY = b"k" * 32
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays_open(tmp_path: Path) -> Generator[None]:
+    """Fail a test after which a file of its folder is still open."""
+    yield
+    handles = [each for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
+    held = [str(each.readlink()) for each in handles]
+    assert not [each for each in held if each.startswith(str(tmp_path))]
+
 
 texts = st.dictionaries(st.sampled_from("abcde"), st.text(max_size=3), max_size=5)
 

@@ -63,6 +63,22 @@ async def test_a_group_is_a_channel_for_the_agents_of_a_server() -> None:
         assert (await bed.ask("GET", f"/api/memory/{BEN}/rooms"))["rooms"] == []
 
 
+async def test_a_group_with_an_agent_that_is_not_known_seats_nobody() -> None:
+    async with open_web() as bed:
+        asked = {"name": "guild"}
+        path = f"/api/agents/{ANNA}/worlds"
+        server = (await bed.ask("POST", path, json=asked))["world"]["messageServerId"]
+        group = f"/api/memory/groups/{server}"
+        some = {"name": "some", "agentIds": [BEN, ZOE]}
+        refused = await bed.refused("POST", group, json=some)
+        assert refused[0] == 404
+        agents = await bed.ask("GET", f"{API}/message-servers/{server}/agents")
+        assert agents["agents"] == [ANNA]
+        await bed.ask("POST", group, json=some | {"agentIds": [BEN]})
+        agents = await bed.ask("GET", f"{API}/message-servers/{server}/agents")
+        assert agents["agents"] == [ANNA, BEN]
+
+
 async def test_the_words_of_a_group_are_deleted_for_everybody() -> None:
     async with open_web() as bed:
         channel = await bed.channel(ZOE, ANNA, BEN)
