@@ -96,7 +96,7 @@ class NodeDesk:
     Args:
         server: which database.
         node: id of the node.
-        within: seconds that one statement may take.
+        within: seconds that one statement may take; its answer, twice as many.
     """
 
     def __init__(self, server: PostgresqlServer, node: str, within: float) -> None:
@@ -119,7 +119,7 @@ class NodeDesk:
         """
         self.drop()
         name = statements.application_name(self._node, 0)
-        db = self._db = self._server.connect(name, self._within)
+        db = self._db = self._server.connect(name, self._within, 2 * self._within)
         with contextlib.ExitStack() as undo, self._server.told():
             undo.callback(self.drop)
             self._refuse_namesake(db)
@@ -265,7 +265,7 @@ class NodeDesk:
     def _connected(self) -> Db:
         if self._db is None or self._db.closed:
             name = statements.application_name(self._node, self._incarnation)
-            db = self._server.connect(name, self._within)
+            db = self._server.connect(name, self._within, 2 * self._within)
             with contextlib.ExitStack() as undo:
                 undo.callback(db.close)
                 claim(db, self._server.name, is_node=True)

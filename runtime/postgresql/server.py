@@ -8,8 +8,10 @@ order of texts and what they begin with.
 from __future__ import annotations
 
 import contextlib
+import math
 import re
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+import time
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 import psycopg
@@ -30,7 +32,65 @@ from runtime.nodes.rows import Fence
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-Db: TypeAlias = psycopg.Connection[tuple[Any, ...]]
+T = TypeVar("T")
+
+TICK = 0.1
+"""Seconds between two looks at the time while an answer is waited for."""
+
+
+class TimedConnection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection that does not wait for ever for what a server answers.
+
+    No setting of the server's ends a COMMIT's wait for a standby, nor may anybody
+    cancel it: see `threads.py`.
+    """
+
+    answer_within = math.inf
+    """Seconds that an answer may take; after that the connection is closed, and nobody
+    knows whether the statement was carried out."""
+
+    @contextlib.contextmanager
+    def patience(self, seconds: float) -> Generator[None]:
+        """Wait that many seconds for each answer in the block."""
+        before, self.answer_within = self.answer_within, seconds
+        try:
+            yield
+        finally:
+            self.answer_within = before
+
+    def wait(
+        self,
+        gen: Generator[Any, Any, T],
+        interval: float = TICK,
+        timeout: float | None = None,
+    ) -> T:
+        """Wait for what psycopg does on the connection.
+
+        Raises:
+            psycopg.OperationalError: the answer did not come in time.
+        """
+        if self.answer_within < math.inf:
+            gen = self._timed(gen)
+        if timeout is None:  # psycopg 3.2 knows of none
+            return super().wait(gen, interval)
+        return super().wait(gen, interval, timeout)
+
+    def _timed(self, gen: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
+        end = time.monotonic() + self.answer_within
+        try:
+            wanted = next(gen)
+            while True:
+                ready = yield wanted
+                if not ready and time.monotonic() > end:
+                    self.close()
+                    raise psycopg.OperationalError("its answer did not come in time")
+                wanted = gen.send(ready)
+        except StopIteration as ended:
+            result: T = ended.value
+            return result
+
+
+Db: TypeAlias = TimedConnection
 """An open connection; it begins no transaction by itself."""
 
 OLDEST_SERVER = 130000
@@ -155,13 +215,19 @@ class PostgresqlServer:
         self.name = name_of(parts)
         """How texts for people name it: without user and password."""
 
-    def connect(self, role: str, statement_within: float = 0.0) -> Db:
+    def connect(
+        self,
+        role: str,
+        statement_within: float = 0.0,
+        answer_within: float = math.inf,
+    ) -> Db:
         """Open a connection.
 
         Args:
             role: what `pg_stat_activity` shows it as.
             statement_within: seconds that one statement may take; 0: as many as it
                 likes.
+            answer_within: seconds that its answer may take; see `TimedConnection`.
 
         Raises:
             StoreUnavailableError: the server is away, or does not let us in.
@@ -169,7 +235,7 @@ class PostgresqlServer:
                 between that changes sessions.
         """
         with self.told():
-            db = psycopg.connect(
+            db = TimedConnection.connect(
                 self._dsn,
                 autocommit=True,
                 application_name=role,
@@ -183,6 +249,7 @@ class PostgresqlServer:
             with contextlib.ExitStack() as stack:
                 stack.callback(db.close)
                 self._prepare(db, statement_within)
+                db.answer_within = answer_within
                 stack.pop_all()
         return db
 
@@ -267,6 +334,19 @@ class PostgresqlServer:
             f"{self.name} refused a statement of Callboard's ({code} {said}); {SAFE}."
             " If nobody changed the tables by hand, report it"
         )
+
+
+def awaits_standby(name: str) -> StoreUnavailableError:
+    """Say that a server waits for its synchronous standby.
+
+    Args:
+        name: how the database is named for people.
+    """
+    return StoreUnavailableError(
+        f"{name} waits for its synchronous standby; what was acknowledged is safe, and"
+        " nothing more is until then. Look at pg_stat_replication; to go on without a"
+        " standby, empty synchronous_standby_names and reload the server's settings"
+    )
 
 
 def rows_of(db: Db, sql: str, given: Sequence[object] = ()) -> list[tuple[Any, ...]]:

@@ -13,14 +13,16 @@ connects anew, raises its number, which waits for a transaction that is still un
 and refuses one that comes later, and reads which group its row names: if it is the one
 in doubt, that is durable; if not, it never will be, and is written once more.
 
-The same is done when somebody cancels the wait of a COMMIT for a synchronous standby:
-the server then reports success, with a warning. Raising the number waits for the
-standby, too, and the standby has what came before it when it has that.
+The same is done when the answer of a COMMIT does not come, as while a synchronous
+standby is away: until the wait in the old session has ended, nobody else may write.
+And when somebody cancels that wait, for which the server reports success with a
+warning: raising the number waits for the standby, too, which then has all before it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import secrets
 import threading
 import time
 import uuid
@@ -42,6 +44,7 @@ from runtime.postgresql.server import (
     FENCED,
     Db,
     PostgresqlServer,
+    awaits_standby,
     blames_input,
     is_away,
     plain,
@@ -78,20 +81,24 @@ LET_GO_WITHIN = 2.0
 
 NODE = "main"
 
-HOLDER = """SELECT holder.pid, holder.application_name, host(holder.client_addr)
+HOLDER = """SELECT holder.pid, holder.application_name, host(holder.client_addr),
+        holder.wait_event IS NOT DISTINCT FROM 'SyncRep'
     FROM pg_locks JOIN pg_stat_activity AS holder USING (pid)
     WHERE locktype = 'advisory' AND granted AND objsubid = 1
     AND (classid::bigint << 32 | objid::bigint) = %s
     AND pg_locks.database = (SELECT oid FROM pg_database
         WHERE datname = current_database())"""
-# Why not one that waits for a replica: its commit would become visible on the primary
+SAME_ROLE = """ FROM pg_stat_activity WHERE application_name = %s
+    AND datname = current_database() AND pid <> pg_backend_pid()"""
+AWAITING = f"SELECT pid {SAME_ROLE} AND wait_event = 'SyncRep'"
+# Why not one that waits for a standby: its commit would become visible on the primary
 # alone.
-END = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-    WHERE pid = %s AND application_name = %s
+END = f"""SELECT pg_terminate_backend(pid) {SAME_ROLE}
     AND wait_event IS DISTINCT FROM 'SyncRep'"""
 FENCE = "SELECT fence(%s::text, %s::bigint, %s::bigint, %s::text[], %s::bigint[])"
-RAISE = """UPDATE writer SET fence = fence + 1 WHERE node = %s
-    AND (fence = %s OR %s) RETURNING fence, last_group"""
+RAISE = """UPDATE writer SET fence = greatest(fence, %s) + %s WHERE node = %s
+    AND (fence = ANY(%s) OR %s) RETURNING fence, last_group"""
+MOST_RAISED = 2**31
 
 WARNED = "01000"
 """SQLSTATE of a warning that says nothing by itself, as that of a wait that was
@@ -126,7 +133,9 @@ def claim(db: Db, name: str, *, is_node: bool = False) -> None:
     else:
         return
     rows = rows_of(db, HOLDER, (SERVING,))
-    pid, role, host = rows[0] if rows else ("?", "?", None)
+    pid, role, host, awaits = rows[0] if rows else ("?", "?", None, False)
+    if awaits:
+        raise awaits_standby(name)
     raise StoreUnavailableError(
         f"{name} is in use by another Callboard process ({role}, on {host or 'its'}"
         f"{'' if host else ' own machine'}; session {pid} of the server): end that one"
@@ -201,9 +210,9 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
         self._role = f"callboard {writer}"
         if self._is_node:  # so that who takes over finds it
             self._role = application_name(self._seat.node, writer)
-        self._process = 0  # the server's number of our session
         self._has_opened = False
         self._fence = self._seat.fence
+        self._ours = [self._fence]  # what our row may have now, in rising order
         self._group = 0
         self._last = 0  # the last group that was durable when we connected
         self._pause = threading.Event()  # never set
@@ -235,13 +244,19 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
                 claim(db, self.file.name, is_node=self._is_node)
             may_be_any = is_first and not self._is_node
             self._is_warned = False
-            rows = rows_of(db, RAISE, (self._seat.node, self._fence, may_be_any))
+            # Why by so much: if the answer gets lost, the number found later tells
+            # whether it was raised by us or by who takes over.
+            ours, by = self._ours, 2 + secrets.randbelow(MOST_RAISED)
+            self._ours = [*ours, ours[-1] + by]
+            with db.patience(WRITE_WITHIN):
+                claimed = (ours[-1], by, self._seat.node, ours, may_be_any)
+                rows = rows_of(db, RAISE, claimed)
             if not rows:
                 raise self._fenced()
             self._has_opened = True
             self._fence, self._last = rows[0]
+            self._ours = [self._fence]
             self._group = max(self._group, self._last)
-            self._process = db.info.backend_pid
             self._refuse_warned()
             stack.pop_all()
         return db
@@ -272,13 +287,16 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
 
         Raises:
             FencedError: another process has taken over.
+            StoreUnavailableError: it waits for a standby, which nobody may end.
         """
         found = rows_of(
             db, "SELECT fence FROM writer WHERE node = %s", (self._seat.node,)
         )
-        if not found or found[0][0] != self._fence:
+        if not found or found[0][0] not in self._ours:
             raise self._fenced()
-        rows_of(db, END, (self._process, self._role))
+        if rows_of(db, AWAITING, (self._role,)):
+            raise awaits_standby(self.file.name)
+        rows_of(db, END, (self._role,))
 
     def run(self, db: Db, jobs: Sequence[Job]) -> None:
         """Commit a group; its callers go on when it is durable."""
@@ -313,7 +331,8 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
                 db = self._connected()
                 self._write(db, jobs)
                 self._is_warned, is_sent = False, True
-                db.execute("COMMIT")
+                with db.patience(self.file.options.away_for):
+                    db.execute("COMMIT")
                 self._refuse_warned()
             except psycopg.Error as error:
                 if not (is_away(error) or self._is_lost()):

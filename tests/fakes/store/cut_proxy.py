@@ -27,14 +27,16 @@ class CutProxy:
         self._door = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._door.getsockname()[1]
         self.losing: Lost = "nothing"
-        """What becomes of the next COMMIT: its answer, or itself, gets lost, and the
-        connection with it."""
+        """What becomes of the next statement with `word`: its answer, or itself, gets
+        lost, and the connection with it."""
+
+        self.word = COMMIT
 
         self.is_away = False
         """Whether new connections are refused."""
 
         self.lost = 0
-        """How many COMMITs were treated so."""
+        """How many statements were treated so."""
 
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._threads: list[threading.Thread] = []
@@ -76,7 +78,7 @@ class CutProxy:
     def _ask(self, client: socket.socket, server: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while sent := client.recv(65536):
-                if COMMIT in sent and self.losing != "nothing":
+                if self.word in sent and self.losing != "nothing":
                     self._lose(client, server, sent)
                     return
                 server.sendall(sent)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
 import trio
+import trio.testing
 
 from runtime.errors import StoreRefusedError, StoreTooNewError, StoreUnavailableError
 from runtime.postgresql.migrations import MIGRATIONS, migrate
@@ -15,7 +17,7 @@ from runtime.postgresql.server import PostgresqlOptions, PostgresqlServer
 from runtime.postgresql.store import PostgresqlStore
 from tests.fakes.store.cut_proxy import CutProxy
 from tests.support.store.engines import names_unsettled
-from tests.support.store.postgresql import emptied, shared_process
+from tests.support.store.postgresql import emptied, shared_process, use_standby
 from tests.support.store.rows import accepting, turn
 
 if TYPE_CHECKING:
@@ -64,6 +66,21 @@ async def test_a_commit_whose_answer_is_lost_is_stored_once(
         await store.commit(turn(number, "a"))
     assert proxy.lost == 3
     assert len(await store.read("a")) == 3
+    assert store.healthy
+
+
+@pytest.mark.parametrize("losing", ["answer", "request"])
+async def test_who_loses_the_answer_by_which_it_goes_on_is_not_fenced_by_itself(
+    store: PostgresqlStore, proxy: CutProxy, losing: Lost
+) -> None:
+    await store.commit(accepting("m1"))
+    proxy.word = b"UPDATE writer SET fence"
+    for number in (2, 3):
+        proxy.losing = losing
+        proxy.cut()
+        await store.commit(accepting(f"m{number}"))
+    assert proxy.lost == 2
+    assert await names_unsettled(store) == ["m1", "m2", "m3"]
     assert store.healthy
 
 
@@ -180,10 +197,41 @@ async def test_a_wait_for_a_standby_that_is_cancelled_acknowledges_nothing(
     assert store.healthy
 
 
-def use_standby(db: Db, name: str) -> None:
-    """Have each commit wait for this standby; empty: for none."""
-    db.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'".encode())
-    db.execute("SELECT pg_reload_conf()")
+async def test_while_the_standby_is_away_people_are_told_and_nothing_is_acknowledged(
+    store: PostgresqlStore, server: PostgresqlServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runtime.postgresql.threads.LET_GO_WITHIN", 0.0)
+    names = (f"m{number}" for number in itertools.count())
+    stored: list[str] = []
+    refused: list[str] = []
+
+    async def commit() -> None:
+        name = next(names)
+        try:
+            await store.commit(accepting(name))
+        except StoreUnavailableError as error:
+            refused.append(str(error))
+        else:
+            stored.append(name)
+
+    with server.connect("tests") as db, contextlib.ExitStack() as stack:
+        stack.callback(use_standby, db, "")
+        use_standby(db, "nobody")
+        async with trio.open_nursery() as nursery:
+            while store.healthy:
+                nursery.start_soon(commit)
+                await trio.testing.wait_all_tasks_blocked(0.05)
+            while not refused:
+                await commit()
+            assert "waits for its synchronous standby" in refused[0]
+            with pytest.raises(StoreUnavailableError, match="synchronous standby"):
+                await PostgresqlStore.open(server)
+            before = len(stored)
+            use_standby(db, "")
+        assert len(stored) > before  # it was in doubt
+    assert sorted(await names_unsettled(store)) == sorted(stored)
+    await store.probe()
+    assert store.healthy
 
 
 async def waiting(db: Db, not_these: list[int]) -> int:

@@ -17,7 +17,7 @@ from runtime.postgresql.nodes import NodeCard, NodeDesk, NodesFromOutside, Nodes
 from runtime.postgresql.server import PostgresqlOptions, PostgresqlServer
 from runtime.postgresql.store import PostgresqlStore
 from runtime.postgresql.threads import claim
-from tests.support.store.postgresql import emptied, shared_process
+from tests.support.store.postgresql import emptied, shared_process, use_standby
 from tests.support.store.rows import accepting
 
 if TYPE_CHECKING:
@@ -179,6 +179,30 @@ async def test_a_process_that_is_no_node_is_kept_out_by_nodes_and_keeps_them_out
     await alone.aclose()
 
 
+def test_a_sign_of_life_does_not_wait_for_ever_for_a_standby() -> None:
+    with nodes("a"), beside() as db, ExitStack() as stack:
+        server = PostgresqlServer(shared_process().dsn("callboard"))
+        desk = NodeDesk(server, "b", 0.5)
+        stack.callback(desk.drop)
+        desk.join(CARD, b"{}")
+        stack.callback(use_standby, db, "")
+        use_standby(db, "nobody")
+        while is_alive(desk):
+            pass  # until the server goes by it
+        use_standby(db, "")
+        while not is_alive(desk):
+            pass  # until the beat that waited has ended
+
+
+def is_alive(desk: NodeDesk) -> bool:
+    """Whether a node can show life."""
+    try:
+        desk.beat()
+    except StoreUnavailableError:
+        return False
+    return True
+
+
 def test_operators_see_nodes_move_the_company_and_forget_who_is_gone() -> None:
     with nodes("a", "b") as (a, b):
         outside = NodesFromOutside(PostgresqlServer(shared_process().dsn("callboard")))
@@ -201,10 +225,10 @@ def test_operators_see_nodes_move_the_company_and_forget_who_is_gone() -> None:
 def test_a_node_that_lost_its_session_stays_out_while_another_process_has_the_database(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("runtime.postgresql.threads.LET_GO_WITHIN", 0.0)
     with nodes("a") as (a,), beside() as db:
         a.desk.drop()
         claim(db, "the database")
+        monkeypatch.setattr("runtime.postgresql.threads.LET_GO_WITHIN", 0.0)
         for _ in range(2):
             with pytest.raises(StoreUnavailableError, match="in use"):
                 a.desk.beat()

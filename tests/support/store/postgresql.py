@@ -21,7 +21,7 @@ import psycopg
 import pytest
 
 from runtime.postgresql.migrations import TABLES, migrate
-from runtime.postgresql.server import PostgresqlServer
+from runtime.postgresql.server import Db, PostgresqlServer
 
 FOLDERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
 """Where Debian keeps the programs; the newest first."""
@@ -198,6 +198,12 @@ def shared_process() -> ServerProcess:
     with psycopg.connect(process.dsn("postgres"), autocommit=True) as db:
         db.execute("CREATE DATABASE callboard")
     return process
+
+
+def use_standby(db: Db, name: str) -> None:
+    """Have each commit wait for this standby; empty: for none. Works in a moment."""
+    db.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'".encode())
+    db.execute("SELECT pg_reload_conf()")
 
 
 @functools.cache
