@@ -11,12 +11,15 @@ Values are named as psycopg does it: `%(node)s`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from runtime.nodes.membership import TakeOver
 from runtime.nodes.rows import Fence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 FENCED = "CB001"
 """SQLSTATE of a transaction whose node or lease has another owner by now."""
@@ -96,10 +99,18 @@ END_SESSIONS = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity, node
 RAISE_FENCE = (
     "UPDATE writer SET fence = fence + 1 WHERE node = %(node)s RETURNING fence"
 )
+AWAIT_WRITER = "SELECT fence FROM writer WHERE node = %(node)s FOR UPDATE"
+"""Waits for what the node has under way, and has what comes later see what changes."""
+
 GIVE_LEASES = """UPDATE lease SET owner = next.owner, wanted = '', epoch = epoch + 1
     FROM unnest(%(names)s::text[], %(owners)s::text[]) AS next(name, owner)
     WHERE lease.name = next.name AND lease.owner = %(node)s RETURNING lease.name"""
-"""Needs `RAISE_FENCE`, or `FENCE` of the node that gives its own, before it."""
+"""Needs `RAISE_FENCE`, `AWAIT_WRITER`, or `FENCE` of the node that gives its own,
+before it."""
+
+LIVES = """SELECT id FROM node
+    WHERE id = %(node)s AND incarnation = %(incarnation)s AND state = 'up' FOR UPDATE"""
+"""Before a node takes what nobody has; nobody takes over from it meanwhile."""
 
 WANT = """UPDATE lease SET wanted = %(wanted)s
     WHERE name = %(name)s AND epoch = %(epoch)s RETURNING name"""
@@ -156,6 +167,17 @@ def give(node: str, owners: dict[str, str]) -> Statement:
     """Give leases of a node, empty for nobody's, to these owners."""
     values = {"names": [*owners], "owners": [*owners.values()]}
     return Statement(GIVE_LEASES, {"node": node} | values)
+
+
+def adopt(node: str, incarnation: int, names: Iterable[str]) -> tuple[Statement, ...]:
+    """Take leases that nobody has; when the first gives no row, another took over."""
+    own = {"node": node, "incarnation": incarnation}
+    return Statement(LIVES, own), give("", dict.fromkeys(names, node))
+
+
+def give_own(node: str, owners: dict[str, str]) -> tuple[Statement, ...]:
+    """Give leases of a node whose writer goes on with others."""
+    return Statement(AWAIT_WRITER, {"node": node}), give(node, owners)
 
 
 def application_name(node: str, session: int | str) -> str:

@@ -16,7 +16,7 @@ import msgspec
 from runtime.errors import FencedError, StoreRefusedError, StoreUnavailableError
 from runtime.nodes import statements
 from runtime.nodes.membership import MembershipPlan
-from runtime.nodes.rows import Fence, LeaseRow, Member, NodeRow
+from runtime.nodes.rows import LeaseRow, Member, NodeRow
 from runtime.postgresql.migrations import migrate, version_of
 from runtime.postgresql.server import rows_of
 from runtime.postgresql.threads import LET_GO_WITHIN, PAUSE, claim
@@ -105,7 +105,6 @@ class NodeDesk:
         self._within = within
         self._db: Db | None = None
         self._incarnation = 0
-        self._fence = 0  # as it was given when this node joined
         self._has_joined = False
 
     def join(self, card: NodeCard, settings: bytes) -> Member:
@@ -133,9 +132,9 @@ class NodeDesk:
             name = statements.application_name(self._node, self._incarnation)
             db.execute("SELECT set_config('application_name', %s, false)", (name,))
             undo.pop_all()
-        self._has_joined, self._fence = True, int(joined[1][0][0])
+        self._has_joined, fence = True, int(joined[1][0][0])
         leases = tuple((str(row[0]), int(row[1])) for row in joined[2])
-        return Member(self._incarnation, self._fence, leases)
+        return Member(self._incarnation, fence, leases)
 
     def _refuse_namesake(self, db: Db) -> None:
         """End sessions of an earlier life of ours; refuse to share a name."""
@@ -176,7 +175,7 @@ class NodeDesk:
             own = {"node": self._node, "incarnation": self._incarnation}
             # At once: a beat that was stored is one that others see.
             if not rows_of_named(db, statements.BEAT, own):
-                raise FencedError(f"another node took over from node {self._node!r}")
+                raise self._fenced()
             return NodesLook(
                 tuple(NodeRow(*row) for row in rows_of(db, statements.READ_NODES)),
                 tuple(LeaseRow(*row) for row in rows_of(db, statements.READ_LEASES)),
@@ -194,16 +193,22 @@ class NodeDesk:
             if plan.take_over is not None:
                 has_moved = self._take_over(db, statements.take_over(plan.take_over))
             if plan.adopt:
+                lives, take = statements.adopt(
+                    self._node, self._incarnation, plan.adopt
+                )
                 with db.transaction():
-                    claimed = Fence(self._node, self._fence, 0)
-                    self._run(db, statements.fence(claimed))
-                    self._run(db, statements.give("", plan.adopt))
+                    if not self._run(db, lives):
+                        raise self._fenced()
+                    self._run(db, take)
                 has_moved = True
             epochs = {row.name: row.epoch for row in look.leases}
             for name, to in plan.want.items():
                 values = {"name": name, "wanted": to, "epoch": epochs[name]}
                 rows_of_named(db, statements.WANT, values)
         return has_moved
+
+    def _fenced(self) -> FencedError:
+        return FencedError(f"another node took over from node {self._node!r}")
 
     def _take_over(self, db: Db, steps: tuple[Statement, ...]) -> bool:
         end_sessions, *rest = steps
@@ -219,8 +224,8 @@ class NodeDesk:
         with self._server.told():
             db = self._connected()
             with db.transaction():
-                self._raise_fence(db)
-                self._run(db, statements.give(self._node, owners))
+                for step in statements.give_own(self._node, owners):
+                    self._run(db, step)
 
     def announce(self, owners: dict[str, str], look: NodesLook) -> None:
         """Say to whom leases will be given, so that they look more often."""
@@ -272,9 +277,6 @@ class NodeDesk:
                 undo.pop_all()
             self._db = db
         return self._db
-
-    def _raise_fence(self, db: Db) -> None:
-        rows_of_named(db, statements.RAISE_FENCE, {"node": self._node})
 
     def _run(self, db: Db, step: Statement) -> list[tuple[Any, ...]]:
         return rows_of_named(db, step.text, step.values)

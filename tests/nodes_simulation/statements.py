@@ -124,6 +124,14 @@ def raise_fence(txn: Transaction, values: Values) -> Work:
     return (yield from txn.update([key], lambda _: True, fence=one_more("fence")))
 
 
+def await_writer(txn: Transaction, values: Values) -> Work:
+    return (yield from txn.update([writer_key(values["node"])], lambda _: True))
+
+
+def lock_life(txn: Transaction, values: Values) -> Work:
+    return (yield from txn.update([node_key(values["node"])], lives(values)))
+
+
 def give_leases(txn: Transaction, values: Values) -> Work:
     owners: dict[str, str] = dict(zip(values["names"], values["owners"], strict=True))
 
@@ -182,6 +190,8 @@ MODEL: dict[str, Callable[[Transaction, Values], Work]] = {
     sql.DECLARE_FENCED: declare_fenced,
     sql.END_SESSIONS: end_sessions,
     sql.RAISE_FENCE: raise_fence,
+    sql.AWAIT_WRITER: await_writer,
+    sql.LIVES: lock_life,
     sql.GIVE_LEASES: give_leases,
     sql.WANT: want,
     sql.LEAVE: leave,

@@ -116,6 +116,8 @@ SCRIPTS: tuple[list[Step], ...] = (
     ["begin", claim("a", ("part/1", 1)), sql.give("a", {"part/1": "b"}), "commit"],
     ["begin", claim("b"), sql.give("", {"part/2": "b"}), "commit"],
     ["begin", claim("c"), sql.give("", {"part/2": "c"}), "rollback"],
+    ["begin", *sql.give_own("a", {"part/0": "b"}), "commit"],
+    ["begin", *sql.adopt("a", 1, ["part/2"]), "commit"],
     ["begin", *sql.join("a"), "commit"],
     ["begin", *sql.join("d"), "commit"],
     [of_life(sql.BEAT), of_life(sql.BEAT), Statement(sql.READ_NODES, {})],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
+from msgspec import structs
 
 from connectors.commands.nodes import command
 from runtime.errors import FencedError, StoreRefusedError, StoreUnavailableError
@@ -86,6 +87,41 @@ async def test_the_company_goes_from_node_to_node_and_keeps_its_rows() -> None:
         await store.commit(accepting("second"))
         assert [row.id for row in await store.unsettled()] == ["first", "second"]
         await store.aclose()
+
+
+async def test_a_lease_comes_and_goes_while_the_node_writes_for_another() -> None:
+    with nodes("a", "b") as (a, b), beside() as db, ExitStack() as stack:
+        stack.callback(db.execute, "DELETE FROM lease WHERE name = 'scheduler'")
+        db.execute("INSERT INTO lease(name) VALUES ('scheduler')")
+        store = await opened(a.seat())
+        await store.commit(accepting("first"))
+        written = "SELECT fence, last_group FROM writer WHERE node = 'a'"
+        before = db.execute(written).fetchall()
+        plan, look = a.plan()
+        a.desk.carry_out(structs.replace(plan, adopt={"scheduler": "a"}), look)
+        owners = "SELECT name, owner FROM lease ORDER BY name"
+        assert db.execute(owners).fetchall() == [(COMPANY, "a"), ("scheduler", "a")]
+        a.desk.give({"scheduler": "b"})
+        assert db.execute(owners).fetchall() == [(COMPANY, "a"), ("scheduler", "b")]
+        # By these it would be told later what became of a commit.
+        assert db.execute(written).fetchall() == before
+        await store.commit(accepting("second"))
+        await store.aclose()
+        assert b.desk.carry_out(*b.plan(dead=a))
+        a.desk.drop()  # its session was ended
+        with pytest.raises(FencedError):
+            a.desk.carry_out(structs.replace(plan, adopt={"scheduler": "a"}), look)
+
+
+async def test_what_is_written_under_a_lease_that_was_given_away_is_refused() -> None:
+    with nodes("a", "b") as (a, b):
+        store = await opened(a.seat())
+        await store.commit(accepting("first"))
+        a.desk.give({COMPANY: "b"})
+        with pytest.raises(StoreUnavailableError, match="taken"):
+            await store.commit(accepting("late"))
+        await store.aclose()
+        assert b.seat().leases
 
 
 async def test_who_was_taken_over_from_writes_nothing_more() -> None:
