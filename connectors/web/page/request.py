@@ -150,6 +150,8 @@ def make_environment(folder: Path, words: Words) -> JinjaEnvironment:
             "decimal": words.decimal,
             "money": words.money,
             "state": words.state,
+            "reason": words.reason,
+            "part": words.part,
             "tone": tone,
             "repeat": repeat_shown,
             "color": color_of,
@@ -381,10 +383,10 @@ def refusal(visit: PageVisit, error: ApiError) -> Response:
     if error.retry_after is not None:
         headers["retry-after"] = str(max(1, round(error.retry_after)))
     if visit.wants_json:
-        body = msgspec.json.encode({"error": error.text, "code": error.code})
+        text = visit.words.say(error.text)
+        body = msgspec.json.encode({"error": text, "code": error.code})
         return Response(body, error.status, headers, JSON)
-    title = HTTPStatus(error.status).phrase
-    values = {"title": title, "text": error.text}
+    values = {"title": HTTPStatus(error.status).phrase, "text": error.text}
     response = visit.page("error.html", values, error.status)
     response.headers.update(headers)
     return response

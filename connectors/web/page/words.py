@@ -1,15 +1,20 @@
 """How the page writes: languages, times, numbers, and the words for states; pure.
 
 Templates and views write English, `_("{count} more", count=…)`; the catalogues
-`config/locale/<language>/LC_MESSAGES/page.po` translate it. A text without a
+`config/locale/<language>/LC_MESSAGES/page.po` translate it. What comes from below the
+page as an English sentence, filled in already (why a message cannot be dropped, what is
+wrong with a setting), is translated here, too: the catalogue has it with places, and
+what stands in them is taken out of the sentence. A text without a
 translation stays English. What the page is to look like (`PageLook`) is in a cookie, as
 it is no secret and concerns this browser alone.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, cast, get_args
 
@@ -21,10 +26,15 @@ from connectors.config.shipped import shipped_settings
 
 SOURCE = "en"
 CATALOGUE = "LC_MESSAGES/page.po"
+COMMANDS = "LC_MESSAGES/callboard.po"
+"""What commands and notices say in chats; the page shows some of it, too."""
 
 Theme = Literal["auto", "light", "dark"]
 Zone = Literal["here", "utc"]
 """`here`: the browser's own time zone; without a script both are UTC."""
+
+BOUND = "\u00a0"
+"""Between a number and its unit: no line ends there."""
 
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
@@ -64,8 +74,10 @@ STATES: dict[str, tuple[str, str]] = {
     "denied": ("denied", "soft"),
     "down": ("restarting", "warn"),
     "draft_begun": ("first words shown", "soft"),
+    "draft_ended": ("first words over", "soft"),
     "dropped": ("dropped", "soft"),
     "failed": ("failed", "bad"),
+    "forgotten": ("forgotten", "soft"),
     "flushed": ("gone through for facts", "soft"),
     "heard": ("asked", "busy"),
     "interrupted": ("interrupted", "soft"),
@@ -97,6 +109,38 @@ STATES: dict[str, tuple[str, str]] = {
 }
 """For people: the word for a state, and its tone, which is a class of the style sheet.
 A state that is not here is written as it is, in tone `soft`."""
+
+
+REASONS = {
+    "bad_key": "a program without a valid key",
+    "budget": "a budget is used up",
+    "broken": "an internal error; see the log",
+    "by hand": "dropped by hand",
+    "command": "a command",
+    "idle": "nothing was to be said",
+    "interrupted": "something newer came in between",
+    "lost": "the process ended in the middle of it",
+    "model": "the model could not answer",
+    "not_addressed": "no agent was meant",
+    "refused": "the model refused to answer",
+    "reminder": "reminder",
+    "silent": "nothing was to be said",
+    "stopped": "somebody stopped it",
+    "stranger": "a stranger",
+    "timeout": "it took too long",
+    "unavailable": "the model did not answer",
+    "unrouted": "no agent hears this chat",
+    "withheld": "a rule held it back",
+}
+"""What reasons mean, for people; others are shown as they are."""
+
+PLACE = re.compile(r"\{(\w+)\}")
+
+TOLD = frozenset({"why", "what", "state"})
+"""Places in which words of ours stand, not those of people."""
+
+MOST_CHARACTERS = 2_000
+"""Of a sentence from below that is translated; longer ones are no sentences."""
 
 
 class PageLook(msgspec.Struct, frozen=True):
@@ -161,9 +205,42 @@ class Words:
         self._texts = texts or {}
 
     def say(self, text: str, **values: object) -> str:
-        """Translate a text, and fill its places in."""
-        told = self._texts.get(text) or text
-        return told.format(**values) if values else told
+        """Translate a text, and fill its places in.
+
+        Without values it may be one from below the page, filled in already.
+        """
+        told = self._texts.get(text)
+        if told:
+            return told.format(**values) if values else told
+        return text.format(**values) if values else self._heard(text)
+
+    def _heard(self, text: str) -> str:
+        """Translate a sentence whose places are filled in; others stay as they are."""
+        if len(text) > MOST_CHARACTERS or " " not in text:
+            return text
+        for shape, translation in self._shapes:
+            if found := shape.fullmatch(text):
+                values = {
+                    name: self._part(value) if name in TOLD else value
+                    for name, value in found.groupdict().items()
+                }
+                return translation.format(**values)
+        return text
+
+    def _part(self, text: str) -> str:
+        """Translate a part of a sentence: a state, or a sentence itself."""
+        return self.state(text) if text in STATES else self.say(text)
+
+    @cached_property
+    def _shapes(self) -> list[tuple[re.Pattern[str], str]]:
+        """The texts that have places, as patterns; those that say most come first."""
+        found = [(sum(map(len, PLACE.split(text)[::2])), text) for text in self._texts]
+        found.sort(key=lambda each: -each[0])
+        return [
+            (shape_of(text), self._texts[text])
+            for size, text in found
+            if size >= LEAST_WORDS and PLACE.search(text)
+        ]
 
     def when(self, at: float | str) -> str:
         """Write a time as UTC; 0: never."""
@@ -192,23 +269,51 @@ class Words:
         said: list[str] = []
         for size, unit in UNITS:
             if left >= size and len(said) < 2:
-                said.append(f"{left // size} {self.say(unit)}")
+                said.append(f"{left // size}{BOUND}{self.say(unit)}")
                 left %= size
-        return " ".join(said) or f"{left} s"
+        return " ".join(said) or f"{left}{BOUND}s"
 
     def brief(self, seconds: float) -> str:
         """Write how long something took: `340 ms`, `2.4 s`, `3 min`."""
         if seconds < 0.9995:
-            return f"{self.number(round(1000 * seconds))} ms"
-        return f"{self.decimal(seconds)} s" if seconds < 120 else self.lasting(seconds)
+            return f"{self.number(round(1000 * seconds))}{BOUND}ms"
+        return (
+            f"{self.decimal(seconds)}{BOUND}s"
+            if seconds < 120
+            else self.lasting(seconds)
+        )
 
     def state(self, name: str) -> str:
         """Give the word for a state."""
-        return self.say(STATES[name][0]) if name in STATES else name.replace("_", " ")
+        return self.say(STATES[name][0] if name in STATES else name.replace("_", " "))
+
+    def reason(self, name: str) -> str:
+        """Give the words for a reason."""
+        return self.say(REASONS.get(name, name))
+
+    def part(self, label: str) -> str:
+        """Translate what an actor is called: `anna · conversations`."""
+        owner, between, part = label.rpartition(" · ")
+        return f"{owner}{between}{self.say(part)}"
 
     def _separated(self, text: str) -> str:
         thousands, point = SEPARATORS.get(self.language, (",", "."))
         return text.translate({ord(","): thousands, ord("."): point})
+
+
+LEAST_WORDS = 6
+"""Characters that a text has beside its places, to be known by them."""
+
+
+def shape_of(text: str) -> re.Pattern[str]:
+    """Make the pattern of a text with places: what stands in them, by their names."""
+    pieces, known = PLACE.split(text), set[str]()
+    pieces[::2] = map(re.escape, pieces[::2])
+    for index in range(1, len(pieces), 2):
+        name = pieces[index]
+        pieces[index] = f"(?P={name})" if name in known else f"(?P<{name}>.+?)"
+        known.add(name)
+    return re.compile("".join(pieces), re.DOTALL)
 
 
 def tone(name: str) -> str:
@@ -238,7 +343,14 @@ def read_words(folder: Path | None = None) -> dict[str, Words]:
     found = {SOURCE: Words()}
     for path in sorted(folder.glob(f"*/{CATALOGUE}")):
         language = path.parent.parent.name
-        entries = polib.pofile(str(path), encoding="utf-8").translated_entries()
-        texts = {each.msgid: each.msgstr for each in entries if not each.fuzzy}
+        texts = read_texts(path.parent.parent / COMMANDS) | read_texts(path)
         found[language] = Words(language, texts)
     return found
+
+
+def read_texts(path: Path) -> dict[str, str]:
+    """Read one catalogue; one that is not there is empty."""
+    if not path.exists():
+        return {}
+    entries = polib.pofile(str(path), encoding="utf-8").translated_entries()
+    return {each.msgid: each.msgstr for each in entries if not each.fuzzy}

@@ -1,4 +1,4 @@
-"""Files that agents and people send: in the chat, and their routes.
+"""Files that agents and people send, and long texts: in the chat, and their routes.
 
 A message's row describes its files; the bytes are in the folder of all sent files, and
 are deleted from there after a while. A person's file is uploaded first, and kept in
@@ -31,11 +31,15 @@ if TYPE_CHECKING:
 
     from actors.messages.inbound import SentFile
     from connectors.web.page.chat.hub import ChatParts
+    from connectors.web.page.chat.messages import PageMessage
     from connectors.web.page.request import PageRoutes, PageVisit
 
 
 FILES = "/files"
 """The path of files; the message's id follows."""
+
+TEXTS = "/texts"
+"""The path of texts that a chat shows the beginning of; likewise."""
 
 JSON = "application/json"
 
@@ -175,6 +179,7 @@ class FileRoutes:
         return [
             routes.closed("GET", f"{FILES}/{{message}}", self._give),
             routes.closed("GET", f"{FILES}/{{message}}/{{index:int}}", self._give),
+            routes.closed("GET", f"{TEXTS}/{{message}}", self._tell_whole),
             routes.upload("/uploads", self._take),
         ]
 
@@ -220,16 +225,35 @@ class FileRoutes:
             ApiError: 404: none, or the person may not read its chat.
         """
         named = visit.request.path_params
-        name, index = str(named["message"]), int(named.get("index", 0))
-        if MESSAGE.fullmatch(name):
-            said = await visit.ask(self._chat.talk.history.get, name)
-            if said is not None and not said.is_gone:
-                own = () if said.file is None else (said.file,)
-                files: tuple[SentFile, ...] = (*own, *said.files)
-                config, agents = visit.front.config, self._chat.agents()
-                place = find_chat(said.chat, config, agents)
-                is_there = place is not None and may_read(visit.person, place)
-                if is_there and index < len(files):
-                    return files[index]
+        index = int(named.get("index", 0))
+        said = await self._said(visit)
+        if said is not None:
+            own = () if said.file is None else (said.file,)
+            files: tuple[SentFile, ...] = (*own, *said.files)
+            if index < len(files):
+                return files[index]
         text = "there is no such file; what was said may be forgotten by now"
         raise ApiError(404, text, code="no_file")
+
+    async def _said(self, visit: PageVisit) -> PageMessage | None:
+        """Find the message that a path names; None: none, or it may not be read."""
+        name = str(visit.request.path_params["message"])
+        if not MESSAGE.fullmatch(name):
+            return None
+        said = await visit.ask(self._chat.talk.history.get, name)
+        if said is None or said.is_gone:
+            return None
+        place = find_chat(said.chat, visit.front.config, self._chat.agents())
+        return said if place is not None and may_read(visit.person, place) else None
+
+    async def _tell_whole(self, visit: PageVisit) -> Response:
+        """Give the whole text of a message, as it is."""
+        said = await self._said(visit)
+        if said is None:
+            text = "there is no such message; what was said may be forgotten by now"
+            raise ApiError(404, text, code="no_message")
+        headers = {"content-security-policy": FILE_POLICY}
+        content = said.text.encode("utf-8", "replace")
+        return Response(
+            content, headers=headers, media_type="text/plain; charset=utf-8"
+        )

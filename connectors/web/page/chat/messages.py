@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from connectors.web.page.chat.hub import ChatParts
 
 
+MOST_SHOWN = 20_000
+"""Characters of a message that a chat shows; the whole text is a link away. A browser
+draws a text of two million for seconds, each time that the chat is opened."""
+
 MOST_SIGNS = 20
 """Reactions at one message; of more, the oldest is dropped."""
 
@@ -162,10 +166,11 @@ def message_values(
     """
     blobs = chat.blobs
     own = () if message.file is None else (message.file,)
-    html = message_html(message.text, is_agent=message.is_agent)
+    html = message_html(message.text[:MOST_SHOWN], is_agent=message.is_agent)
     return {
         "message": message,
         "html": html,
+        "is_cut": len(message.text) > MOST_SHOWN,
         "is_writing": is_writing,
         "enclosed": [
             file_view(message.id, index, file, blobs)

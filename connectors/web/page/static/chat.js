@@ -105,6 +105,7 @@
     link.querySelector(".new").hidden = !isNew;
   };
   for (const link of chats) note(link, Number(link.dataset.changed));
+  document.querySelector(".chats a[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   const narrow = document.getElementById("narrow");
   narrow.hidden = chats.length < 8;
   narrow.addEventListener("input", () => {
@@ -117,6 +118,29 @@
   // --- what is said ------------------------------------------------------------
 
   let last = Number(log.dataset.changed);
+
+  // A tab that is open for days shows what a page loaded anew would, and some more: the
+  // oldest go, as long as nobody reads them. They are a link away.
+  const MOST_SHOWN = 200;
+  const trim = () => {
+    const said = shown();
+    if (said.length <= MOST_SHOWN || !isAtEnd()) return;
+    const gone = said.slice(0, said.length - MOST_SHOWN);
+    for (const each of gone) each.remove();
+    for (const each of log.querySelectorAll(".day, .since")) {
+      if (each.nextElementSibling?.dataset.at === undefined) each.remove();
+    }
+    let link = log.querySelector(".earlier a");
+    if (link === null) {
+      const place = document.createElement("p");
+      place.className = "earlier";
+      link = document.createElement("a");
+      link.textContent = log.dataset.earlier;
+      place.append(link);
+      log.prepend(place);
+    }
+    link.href = `${log.dataset.path}?before=${said[gone.length].dataset.at}`;
+  };
 
   // In the order in which it was said; the same message takes its own place, unless
   // what is shown is newer.
@@ -142,7 +166,7 @@
     }
     const place = document.getElementById(fresh.id);
     if (place !== null) prepare(place);
-    if (wasAtEnd) toEnd();
+    if (wasAtEnd) { toEnd(); trim(); }
     else if (newest !== null) newest.hidden = false;
     markSeen();
     working();

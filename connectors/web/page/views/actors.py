@@ -12,6 +12,7 @@ from connectors.admin.tree import read_tree, urgency
 from connectors.web.page.views.base import (
     NOBODY_THERE,
     NOT_KNOWN,
+    SERVES,
     Refusal,
     View,
     actor_label,
@@ -66,6 +67,7 @@ def read(look: Look) -> ViewValues:
         "working": working(look),
         "now": look.now,
         "labels": labels(forest),
+        "serves": sorted(SERVES),
     }
 
 

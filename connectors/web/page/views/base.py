@@ -251,6 +251,8 @@ class View:
 
 LOG = EventLog("page")
 
+ENGLISH = Words()
+
 LONGEST_TEXT = 4_000
 """Characters of one text on a page."""
 
@@ -302,11 +304,11 @@ async def read_view(
         Refusal: the object does not exist, or the database cannot be read.
     """
     look = look_of(asked)
-    redact = asked.inside.services.redact
+    redact, say = asked.inside.services.redact, asked.words.say
 
     def run() -> ViewValues:
         values = {**read(look), "complaints": look.complaints, "query": look.query}
-        return {name: clean(value, redact) for name, value in values.items()}
+        return {name: clean(value, redact, say) for name, value in values.items()}
 
     try:
         return await trio.to_thread.run_sync(
@@ -367,32 +369,42 @@ async def record_change(
         LOG.warning("changed by hand, not on record", target=target, why=str(error))
 
 
-def clean(value: object, redact: Callable[[str], str]) -> object:
-    """Make plain values, with texts shortened and free of secrets."""
+def clean(
+    value: object, redact: Callable[[str], str], say: Callable[..., str] = ENGLISH.say
+) -> object:
+    """Make plain values, with texts shortened and free of secrets.
+
+    Args:
+        value: what a view has read.
+        redact: takes secrets out of a text.
+        say: says in the reader's language how long a shortened text is.
+    """
     match value:
         case str():
-            return shortened(make_safe(redact(value)))
+            return shortened(make_safe(redact(value)), say)
         case None | bool() | int() | float():
             return value
         case msgspec.Struct():
-            return clean(msgspec.structs.asdict(value), redact)
+            return clean(msgspec.structs.asdict(value), redact, say)
         case Mapping():
             table = cast("Mapping[object, object]", value)
-            return {clean(k, redact): clean(each, redact) for k, each in table.items()}
+            return {
+                clean(k, redact): clean(each, redact, say) for k, each in table.items()
+            }
         case list() | tuple():
             rows = cast("Sequence[object]", value)
-            return [clean(each, redact) for each in rows]
+            return [clean(each, redact, say) for each in rows]
         case msgspec.UnsetType():
             return None
         case _:
             raise TypeError(f"a page cannot show a {type(value).__name__}")
 
 
-def shortened(text: str) -> str:
+def shortened(text: str, say: Callable[..., str] = ENGLISH.say) -> str:
     """Shorten a text to `LONGEST_TEXT`, and add its length."""
     if len(text) <= LONGEST_TEXT:
         return text
-    return f"{text[:LONGEST_TEXT]}… ({len(text):,} characters)"
+    return text[:LONGEST_TEXT] + say("… ({count} characters)", count=f"{len(text):,}")
 
 
 def number_of(text: str) -> int:

@@ -36,7 +36,7 @@ from connectors.web.page.views.base import (
     read_view,
     record_change,
 )
-from connectors.web.page.words import moment_of
+from connectors.web.page.words import REASONS, moment_of
 from runtime.actor.messages import Keyed
 from runtime.errors import KernelError
 from runtime.store.rows import StoredMessage
@@ -53,21 +53,6 @@ MOST_LISTED = 50
 
 MOST_LOOKED_AT = 2_000
 """Messages that are read for one page of a search."""
-
-REASONS = {
-    "model": "the model could not answer",
-    "refused": "the model refused to answer",
-    "budget": "a budget is used up",
-    "timeout": "it took too long",
-    "broken": "an internal error; see the log",
-    "by hand": "dropped by hand",
-    "command": "a command",
-    "not_addressed": "no agent was meant",
-    "unrouted": "no agent hears this chat",
-    "stopped": "somebody stopped it",
-    "lost": "the process ended in the middle of it",
-}
-"""What reasons mean, for people; others are shown as they are."""
 
 
 async def load(asked: ViewRequest) -> ViewValues:

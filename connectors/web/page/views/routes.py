@@ -6,6 +6,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+import msgspec
 import trio
 from starlette.responses import RedirectResponse, Response
 
@@ -67,7 +68,8 @@ class ViewRoutes:
             told = ActionResult(await visit.ask(within, act, self._asked(visit)))
         except Refusal as error:
             told = ActionResult(str(error), is_refusal=True)
-        visit.front.tell_next(visit.cookie, told)
+        said = msgspec.structs.replace(told, text=visit.words.say(told.text))
+        visit.front.tell_next(visit.cookie, said)
         query = visit.request.url.query
         back = f"/{self._view.name}" + (f"?{query}" if query else "")
         return RedirectResponse(back, status_code=303)
@@ -81,7 +83,7 @@ class ViewRoutes:
             try:
                 values = await self._load(visit)
             except ApiError as error:
-                await stream.tell("trouble", error.text)
+                await stream.tell("trouble", visit.words.say(error.text))
             else:
                 now = visit.block(self._view.template, LIVE, values)
                 if now != last:

@@ -28,10 +28,15 @@ if TYPE_CHECKING:
 
     from connectors.admin.settings import ProposedSetting
     from connectors.admin.settings import Way as SettingWay
+    from connectors.config.app import AppConfig
     from connectors.web.page.views.base import Look, ViewRequest, ViewValues
 
 MOST_AGENTS = 50
 """Agents whose models are listed above all settings."""
+
+MOST_LISTED = 1_500
+"""Settings on one page: a company of a thousand agents has tens of thousands, which no
+browser shows and nobody reads."""
 
 LONGEST = LONGEST_TEXT
 """Characters of a value that is changed here: a page shows no more."""
@@ -44,7 +49,7 @@ async def load(asked: ViewRequest) -> ViewValues:
 
 def read(look: Look) -> ViewValues:
     """Read the settings, and changes that need a restart."""
-    rows = setting_rows(look.config, look.inside.origins())
+    rows = rows_of(look)
     with_defaults = look.query.get("all") == "1"
     find = look.query.get("find", "").strip()
     is_all = with_defaults or bool(find)
@@ -66,7 +71,8 @@ def read(look: Look) -> ViewValues:
         "change": change,
         "proposed": proposed,
         "refused": refused,
-        "tables": [] if change else tables(wanted, may_change),
+        "tables": [] if change else tables(wanted[:MOST_LISTED], may_change),
+        "more": 0 if change else max(0, len(wanted) - MOST_LISTED),
         "agents": [] if change or is_all else agents_of(look, may_change),
         "models": [toml(each) for each in look.config.models],
         "all": with_defaults,
@@ -76,6 +82,20 @@ def read(look: Look) -> ViewValues:
         "mistake": "" if applied is None else applied.mistake,
         "since": 0.0 if applied is None else applied.at,
     }
+
+
+def rows_of(look: Look) -> list[Setting]:
+    """Give all settings in force; the same ones are not written out again and again.
+
+    A large company has tens of thousands, which takes a second.
+    """
+    config = look.config
+
+    def written() -> tuple[AppConfig, list[Setting]]:
+        return config, setting_rows(config, look.inside.origins())
+
+    known, rows = look.paced("settings", written)
+    return rows if known is config else written()[1]
 
 
 def may_change_of(look: Look) -> Callable[[SettingWay], bool]:

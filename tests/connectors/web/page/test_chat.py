@@ -87,6 +87,29 @@ async def test_long_chats_are_shown_page_by_page() -> None:
         assert seen == [f"operator: n{number}" for number in range(120)]
 
 
+async def test_a_very_long_text_is_shown_by_its_beginning_and_whole_by_a_click() -> (
+    None
+):
+    long = "0123456789" * 20_000 + "<b>the end</b>"
+    async with open_page(SAM) as bed, bed.browser() as zoe:
+        await bed.log_in(zoe, "zoe")
+        await bed.say("short")
+        assert "/texts/" not in (await bed.client.get(ANNA)).text
+        await bed.say(long)
+        html = (await bed.client.get(ANNA)).text
+        assert len(html) < 60_000
+        assert "This is the beginning of 200,014 characters." in html
+        path = "/texts/" + html.partition('href="/texts/')[2].partition('"')[0]
+        whole = await bed.client.get(path)
+        assert whole.text == long
+        assert whole.headers["content-type"] == "text/plain; charset=utf-8"
+        assert whole.headers["content-security-policy"] == "default-src 'none'; sandbox"
+        assert whole.headers["x-content-type-options"] == "nosniff"
+        assert (await zoe.get(path)).status_code == 404
+        assert (await bed.client.get("/texts/p" + "0" * 24)).status_code == 404
+        assert (await bed.client.get("/texts/x")).status_code == 404
+
+
 async def test_nobody_reads_what_another_person_writes_to_an_agent() -> None:
     async with open_page(SAM) as bed, bed.browser() as zoe:
         await bed.log_in(zoe, "zoe")

@@ -162,7 +162,13 @@ def test_our_cookie_is_found_among_others() -> None:
 def test_times_and_numbers_are_written_for_people() -> None:
     english, german = Words(), Words("de", {"never": "nie"})
     assert [english.lasting(each) for each in (0.4, 59, 61, 3_660, 200_000)] == [
-        *("0 s", "59 s", "1 min", "1 h 1 min", "2 d 7 h")
+        *(
+            "0\u00a0s",
+            "59\u00a0s",
+            "1\u00a0min",
+            "1\u00a0h 1\u00a0min",
+            "2\u00a0d 7\u00a0h",
+        )
     ]
     assert english.when(0) == "never"
     assert english.when(86_400) == "1970-01-02 00:00:00 UTC"
