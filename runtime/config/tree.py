@@ -158,7 +158,7 @@ def syntax_error(message: str, text: str, file: str) -> SettingsError:
     if reason.startswith(OPEN_ENDED) and (opening := open_bracket(text)):
         bracket, place = opening
         told = f"not valid TOML: the {bracket} here has no end"
-        hint = f"put {BRACKETS[bracket]} behind the last value"
+        hint = f"put {BRACKETS[bracket]} where it ends"
         return Origin(file, *place).error(told, hint)
     found = re.match(r"line (\d+), column (\d+)", where)
     lines = text.splitlines() or [""]
