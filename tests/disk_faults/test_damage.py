@@ -150,9 +150,10 @@ async def test_no_model_is_asked_once_something_else_has_found_damage(
         assert await ask(app) == 200
         assert model_calls(app)
     path = tmp_path / "callboard.db"
-    with apsw.Connection(str(path)) as db:
-        find = "SELECT pageno FROM dbstat WHERE name = ?"
-        pages: list[tuple[int]] = list(db.execute(find, (place,)))
+    db = apsw.Connection(str(path))
+    find = "SELECT pageno FROM dbstat WHERE name = ?"
+    pages: list[tuple[int]] = list(db.execute(find, (place,)))
+    db.close()
     async with company(tmp_path) as app:
         with path.open("r+b") as file:
             for (number,) in pages:
