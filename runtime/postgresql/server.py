@@ -146,6 +146,13 @@ SAFE = "nothing was written, and what was acknowledged is safe"
 STORABLE = ("22", "54", "23")
 """How codes begin that blame what is to be stored: data, limits, constraints."""
 
+TIMELINE = """SELECT system_identifier::text, CASE WHEN pg_is_in_recovery() THEN 0
+    ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer END
+    FROM pg_control_system()"""
+NEWEST: dict[str, int] = {}
+"""By a server and its standbys, the highest number of a primary that this process was
+connected to; each fail-over raises it."""
+
 ENDED = 5000
 """Milliseconds after which data that nobody confirms ends the connection."""
 
@@ -230,7 +237,8 @@ class PostgresqlServer:
             answer_within: seconds that its answer may take; see `TimedConnection`.
 
         Raises:
-            StoreUnavailableError: the server is away, or does not let us in.
+            StoreUnavailableError: the server is away, does not let us in, or is a
+                primary whose standby has taken its place.
             StoreRefusedError: it is too old, or stores no Unicode, or something stands
                 between that changes sessions.
         """
@@ -249,6 +257,7 @@ class PostgresqlServer:
             with contextlib.ExitStack() as stack:
                 stack.callback(db.close)
                 self._prepare(db, statement_within)
+                self._refuse_replaced(db)
                 db.answer_within = answer_within
                 stack.pop_all()
         return db
@@ -291,6 +300,19 @@ class PostgresqlServer:
         for loader in (TextLoader, BinaryTextLoader):
             adapters.register_loader("text", loader)
         db.prepare_threshold = 2
+
+    def _refuse_replaced(self, db: Db) -> None:
+        try:
+            rows = rows_of(db, TIMELINE)
+        except psycopg.Error:
+            return  # not PostgreSQL's own server, or it does not let us see that
+        server, number = rows[0]
+        if 0 < number < NEWEST.get(server, 0):
+            raise StoreUnavailableError(
+                f"{self.name} is an old primary, beside the one that has taken its"
+                f" place; {SAFE}. End it, or make it a standby of the new one"
+            )
+        NEWEST[server] = max(number, NEWEST.get(server, 0))
 
     @contextlib.contextmanager
     def told(self) -> Generator[None]:

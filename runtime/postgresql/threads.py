@@ -255,9 +255,9 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
                 raise self._fenced()
             self._has_opened = True
             self._fence, self._last = rows[0]
-            self._ours = [self._fence]
             self._group = max(self._group, self._last)
-            self._refuse_warned()
+            self._refuse_warned()  # then a fail-over may take back what was raised
+            self._ours = [self._fence]
             stack.pop_all()
         return db
 

@@ -16,12 +16,13 @@ import subprocess
 import tempfile
 import threading
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
 from runtime.postgresql.migrations import TABLES, migrate
-from runtime.postgresql.server import Db, PostgresqlServer
+from runtime.postgresql.server import PostgresqlServer
 
 FOLDERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
 """Where Debian keeps the programs; the newest first."""
@@ -200,7 +201,7 @@ def shared_process() -> ServerProcess:
     return process
 
 
-def use_standby(db: Db, name: str) -> None:
+def use_standby(db: psycopg.Connection[Any], name: str) -> None:
     """Have each commit wait for this standby; empty: for none. Works in a moment."""
     db.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'".encode())
     db.execute("SELECT pg_reload_conf()")
