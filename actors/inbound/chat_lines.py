@@ -51,30 +51,30 @@ class Place:
         item: the message; as a stored row, until it may move.
     """
 
-    __slots__ = ("chat", "check", "item", "state")
+    __slots__ = ("chat", "check", "id", "item", "message", "state")
 
     def __init__(
         self, chat: str, item: StoredMessage | UnroutedMessage | StopDelegated
     ) -> None:
         self.chat = chat
-        self.item = item
+        self.put(item)
         self.state: State = "ready"
         """What it waits for."""
 
         self.check: OpenCheck | None = None
         """What models are asked about it, also while it waits."""
 
-    @property
-    def message(self) -> UnroutedMessage | None:
+    def put(self, item: StoredMessage | UnroutedMessage | StopDelegated) -> None:
+        """Put something else in its place; of the same message."""
+        self.item = item
+        self.message = item if isinstance(item, UnroutedMessage) else None
         """The message, if it is one and was read."""
-        return self.item if isinstance(self.item, UnroutedMessage) else None
 
-    @property
-    def id(self) -> str:
+        self.id = item.id if isinstance(item, StoredMessage) else ""
         """The message's id; empty for a stop."""
-        if isinstance(self.item, StoredMessage):
-            return self.item.id
-        return "" if self.message is None else self.message.inbound.id
+
+        if self.message is not None:
+            self.id = self.message.inbound.id
 
 
 class ChatLine:
@@ -175,7 +175,7 @@ class ChatLines:
         known = self._places.get(Place(chat, item).id)
         if known is not None:
             if isinstance(known.item, StoredMessage):
-                known.item = item  # says when it arrived, too
+                known.put(item)  # says when it arrived, too
             return None
         place = Place(chat, item)
         line = self._lines.setdefault(chat, ChatLine())
@@ -279,7 +279,7 @@ class ChatLines:
             if not read:
                 self.remove(place)
                 return
-            place.item = read[0]
+            place.put(read[0])
         yield place
 
     # --- the two ends -----------------------------------------------------------------

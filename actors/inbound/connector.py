@@ -189,6 +189,7 @@ class Connector(Actor):
     """
 
     mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=20_000)
+    passes_on: ClassVar[bool] = True
 
     def __init__(
         self, name: str, services: Services, *, paces_threads: bool = False
@@ -218,6 +219,20 @@ class Connector(Actor):
         """Have the router find messages that were stored and not handed to it."""
         self.tell(names.ROUTER, RouteUnanswered())
 
+    def pass_on(self, message: object) -> bool:
+        """Give the courier of a chat what is for it."""
+        match message:
+            case ShowDraft(draft=shown) | ShowTyping(typing=shown):
+                self._to_courier(shown.address, message)
+            case Deliver():
+                self._deliver(message)
+            case MessageSettled(inbound=inbound):
+                self._open.discard(inbound.correlation_id)
+                self._to_courier(inbound.address, message)
+            case _:
+                return False
+        return True
+
     def on_receive(self, message: object) -> object:
         """Take a message in, or hand one out."""
         match message:
@@ -227,13 +242,8 @@ class Connector(Actor):
                 return self._is_admitted(inbound)
             case Accepting():
                 self._accepted(message)
-            case Deliver():
-                self._deliver(message)
-            case ShowDraft(draft=shown) | ShowTyping(typing=shown):
-                self._to_courier(shown.address, message)
-            case MessageSettled(inbound=inbound):
-                self._open.discard(inbound.correlation_id)
-                self._to_courier(inbound.address, message)
+            case Deliver() | ShowDraft() | ShowTyping() | MessageSettled():
+                self.pass_on(message)
             case CountOpen():
                 return self._count_open()
             case _:

@@ -157,7 +157,8 @@ class InboundHooks:
         inbound = (
             without_words(inbound) if passed.cancelled_by else left(inbound, passed)
         )
-        head.item = message = msgspec.structs.replace(message, inbound=inbound)
+        message = msgspec.structs.replace(message, inbound=inbound)
+        head.put(message)
         answer: Answer | None = None
         if passed.cancelled_by:
             services.metrics.messages.add(1, connector, "hook_cancelled")

@@ -311,7 +311,8 @@ class Router(Actor):
         # Why all agents: reply windows and relevance differ from what they were then.
         agents = dict.fromkeys(head.message.inbound.present or self._allotted.agents)
         try:
-            head.item = message = await self._copies.find(head.message, agents)
+            message = await self._copies.find(head.message, agents)
+            head.put(message)
         except StoreUnavailableError as error:
             LOG.warning("copies not looked for yet", why=str(error))
             self.after(RETRY_EVERY, FindCopies(message_id))

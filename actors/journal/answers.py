@@ -321,7 +321,8 @@ def reply(
         return silence(inbound, asked, finished, persona, parsed.controls, run)
     persona = beside(persona, carried)
     handed, refusals = hand_on_all(inbound, finished, parsed, persona, services)
-    say, retell = services.say(inbound), services.retell(inbound)
+    languages = services.languages(inbound)
+    say, retell = services.voices.speak(*languages), services.voices.retell(*languages)
     dropped = by_line(parsed.notice, retell)
     notices = [*told(carried, say, retell), *dropped, *refusals]
     most_chars = services.limits.max_reply_chars

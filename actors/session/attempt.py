@@ -256,18 +256,17 @@ class Attempt:
         if self.is_over:
             return None
         match message:
-            case TurnStreamed() | TurnSpent() | TurnProgressed():
+            case TurnStreamed():
+                self._watchdog.move()
+                self._spoke(message)
+            case TurnSpent() | TurnProgressed():
                 self._moved(message)
             case DraftDue() | RenewTyping():
                 self._show(message)
-            case CheckTurn():
-                return self._look()
+            case CheckTurn() | ReportOverdue():
+                return self._look(message)
             case PermitGranted() | RetryClaim() | ClaimDecided():
                 return self._on_permit(message)
-            case ReportOverdue():
-                self.cancel()  # in case it still runs
-                self._watchdog.check_ended_later()
-                return self._report(self._lost())
             case TurnEnded(outcome=outcome, prepared=prepared):
                 self._prepared = prepared
                 return self._report(outcome)
@@ -279,20 +278,20 @@ class Attempt:
         else:
             self.signals.show_typing_again()
 
-    def _moved(self, message: TurnStreamed | TurnSpent | TurnProgressed) -> None:
+    def _moved(self, message: TurnSpent | TurnProgressed) -> None:
         self._watchdog.move()
-        if isinstance(message, TurnStreamed):
-            self._spoke(message)
-        elif isinstance(message, TurnSpent):
+        if isinstance(message, TurnSpent):
             self._spent = message.spent
 
-    def _look(self) -> TurnReport | None:
-        """End the turn if it is stuck."""
-        if not self._watchdog.is_stuck():
+    def _look(self, due: CheckTurn | ReportOverdue) -> TurnReport | None:
+        """End the turn if it is stuck, or its report overdue."""
+        if isinstance(due, CheckTurn) and not self._watchdog.is_stuck():
             return None
-        self.cancel()
+        self.cancel()  # in case it still runs
         self._watchdog.check_ended_later()
         lost, why = self._lost(), "stuck"
+        if isinstance(due, ReportOverdue):
+            return self._report(lost)
         stuck = msgspec.structs.replace(lost, text=TIMED_OUT, reason=why)
         return self._report(msgspec.structs.replace(stuck, trouble="timeout"))
 

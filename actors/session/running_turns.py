@@ -65,10 +65,7 @@ class RunningTurns:
 
     def by_id(self, turn_id: str) -> Attempt | None:
         """Give an attempt; None: it is over, and its answer stored."""
-        for each in self.attempts:  # mostly one, and asked at each of its words
-            if each.id == turn_id:
-                return each
-        return None
+        return next((each for each in self.attempts if each.id == turn_id), None)
 
     def is_late_for(self, inbound: Inbound) -> bool:
         """Whether a turn of a message's sender has its answer already."""
@@ -120,11 +117,12 @@ class RunningTurns:
 
     def on(self, message: attempts.TurnMessage, persona: Persona) -> TurnStep | None:
         """Pass a message to the attempt; messages of other attempts are ignored."""
-        current = self.by_id(message.turn_id)
-        if current is None:
-            return None
-        report = current.on(message)
-        return None if report is None else self._on_report(current, report, persona)
+        for current in self.attempts:  # mostly one, and asked at each of its words
+            if current.id == message.turn_id:
+                report = current.on(message)
+                if report is not None:
+                    return self._on_report(current, report, persona)
+        return None
 
     def on_side_message(
         self, message: Beside, session: Actor, persona: Persona

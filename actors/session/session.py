@@ -195,7 +195,7 @@ class Session(Actor):
                 step = self._turns.on(message, self._persona)
                 if isinstance(message, CheckTurn):
                     self._let_others_pass(message.turn_id)
-                return self._on_turn_step(step)
+                return None if step is None else self._on_turn_step(step)
             case _:
                 return self._on_the_side(message)
         return None

@@ -104,32 +104,24 @@ class Turn(Actor):
         began_at = trio.current_time()
         ends_at = began_at + self._seconds(persona, start)
         words = AnswerStream(self, start, services, persona.egress)
-        memories = NO_MEMORIES
-        said: tuple[OverheardMessage, ...] = ()
-
-        async def reminded() -> None:
-            nonlocal memories
-            if not is_light(persona, start.inbound):
-                memories = await remind(start.inbound, persona, services, self)
-
-        async def overheard() -> None:
-            nonlocal said
-            said = await overhear(start, persona, services)
-
-        with trio.move_on_at(ends_at):
-            start = await with_conversation(start, persona, services)
+        context = TurnMemories(self, persona, services)
         question = ReadQuestion(start)
         with trio.move_on_at(ends_at):
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(reminded)
-                nursery.start_soon(overheard)
-                if start.inbound.attachments:
-                    question = await read_attachments(start, services, self)
+            start = await with_conversation(start, persona, services)
+            question = ReadQuestion(start)
+            if start.inbound.is_direct and not start.inbound.attachments:
+                await context.remind(start)  # all there is to look up: no tasks for it
+            else:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(context.remind, start)
+                    nursery.start_soon(context.overhear, start)
+                    if start.inbound.attachments:
+                        question = await read_attachments(start, services, self)
         start = question.start
         prepared = round(trio.current_time() - began_at, 4)
         asking = ModelRounds(self, start, persona, services, words)
-        asking.prompting.memories = memories
-        asking.prompting.overheard = said
+        asking.prompting.memories = context.memories
+        asking.prompting.overheard = context.overheard
         outcome = await self._outcome(start, persona, asking, ends_at)
         if isinstance(outcome, Finished):
             outcome = msgspec.structs.replace(outcome, heard=question.heard)
@@ -223,6 +215,27 @@ def persona_of(persona: Persona, start: StartTurn) -> Persona:
     if start.inbound.occasion == "autonomous":
         return persona.planning()
     return persona.by_itself() if start.inbound.occasion == "plan" else persona
+
+
+class TurnMemories:
+    """What a turn looks up before its first call, as far as it came in time."""
+
+    def __init__(self, turn: Actor, persona: Persona, services: Services) -> None:
+        self._turn = turn
+        self._persona = persona
+        self._services = services
+        self.memories = NO_MEMORIES
+        self.overheard: tuple[OverheardMessage, ...] = ()
+
+    async def remind(self, start: StartTurn) -> None:
+        """Ask the memory, unless the prompt has no place for it."""
+        inbound, persona = start.inbound, self._persona
+        if not is_light(persona, inbound):
+            self.memories = await remind(inbound, persona, self._services, self._turn)
+
+    async def overhear(self, start: StartTurn) -> None:
+        """Look up what was said in the chat since the agent's last answer."""
+        self.overheard = await overhear(start, self._persona, self._services)
 
 
 class TurnLoop:

@@ -9,6 +9,7 @@ Terms: pykka's (`on_start`, `on_stop`, `on_failure`, `on_receive`).
 
 from __future__ import annotations
 
+from functools import partial
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
@@ -18,6 +19,7 @@ from pykka import messages as pykka_messages
 from runtime.actor import timers as appointments
 from runtime.actor.mailbox import Mailbox, MailboxConfig
 from runtime.actor.messages import CommitDue
+from runtime.actor.ref import ActorRef, cell_of
 from runtime.actor.reply import Reply
 from runtime.errors import MisuseError
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from runtime.actor.cell import Cell
-    from runtime.actor.ref import ActorRef
+    from runtime.actor.dead_letters import Reason
     from runtime.actor.timers import Timer
 
 PROXY_MESSAGES = frozenset(
@@ -99,6 +101,9 @@ class Actor(PykkaActor):
     has_children: ClassVar[bool] = False
     """Whether `end_children` must run before the actor ends, however it ends. Such
     an actor cannot be interrupted."""
+
+    passes_on: ClassVar[bool] = False
+    """Whether `pass_on` is asked first, for actors through which much only passes."""
 
     if TYPE_CHECKING:
         _cell: Cell
@@ -218,6 +223,19 @@ class Actor(PykkaActor):
         text = f"{type(self).__name__} does not handle {type(message).__name__}"
         raise MisuseError(text)
 
+    def pass_on(self, message: Any) -> bool:
+        """Do at once, in its sender's turn, what there is to do about a message.
+
+        Only where `passes_on`, and only while this actor is idle and nothing waits
+        for it, so that nobody is overtaken. Must be short, and must not wait. An
+        exception fails this actor, as one of `on_receive` does, not the sender.
+
+        Returns:
+            False if nothing was done: the message then comes by the mailbox.
+        """
+        del message
+        return False
+
     def find(self, name: str) -> ActorRef | None:
         """Give the ref of the living actor of this name."""
         cell = self._cell.kernel.names.get(name)
@@ -233,10 +251,29 @@ class Actor(PykkaActor):
             False if it became a dead letter, or could not be sent on its way.
         """
         cell = self._cell
+        kernel = cell.kernel
         if self._is_left_behind:
-            cell.kernel.dead_letters.add(str(recipient), "left_behind", message)
+            kernel.dead_letters.add(str(recipient), "left_behind", message)
             return False
-        return cell.tell(recipient, message)
+        if get_ident() != kernel.dispatcher.thread_id:
+            return cell.tell_from_thread(
+                partial(self.tell, recipient, message), message
+            )
+        if isinstance(recipient, str):
+            other = kernel.names.get(recipient)
+            if other is None:
+                kernel.dead_letters.add(recipient, "no_such_actor", message)
+                return False
+        elif type(recipient) is ActorRef:
+            other = recipient._cell  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        else:
+            other = cell_of(recipient)
+        may_pass_on = not other.scheduled and other.actor_class.passes_on
+        if (may_pass_on and other.pass_on(message)) or other.offer(message):
+            return True
+        reason: Reason = "stopped" if other.is_dead else "mailbox_full"
+        kernel.dead_letters.add(other.name, reason, message)
+        return False
 
     def note(self, message: Any) -> None:
         """Tell itself something in the system lane, where there is always room.
@@ -246,7 +283,10 @@ class Actor(PykkaActor):
         behind tells it nothing.
         """
         if not self._is_left_behind:
-            self._at_home().post_system(message)
+            cell = self._cell
+            if get_ident() != cell.kernel.dispatcher.thread_id:
+                raise _from_elsewhere(cell)
+            cell.post_system(message)
 
     def requeue(self, message: Any) -> None:
         """Put a message before all that wait, for this or the next incarnation."""
@@ -318,7 +358,9 @@ class Actor(PykkaActor):
         return self.on_receive(message)
 
     def _present(self) -> Cell:
-        cell = self._at_home()
+        cell = self._cell
+        if get_ident() != cell.kernel.dispatcher.thread_id:
+            raise _from_elsewhere(cell)
         if cell.actor is not self:
             raise MisuseError(
                 f"this incarnation of {cell.name} has ended; what it left running "
@@ -326,10 +368,8 @@ class Actor(PykkaActor):
             )
         return cell
 
-    def _at_home(self) -> Cell:
-        cell = self._cell
-        if get_ident() != cell.kernel.dispatcher.thread_id:
-            raise MisuseError(
-                f"another thread asks this of {cell.name}: use `tell`, or its ref"
-            )
-        return cell
+
+def _from_elsewhere(cell: Cell) -> MisuseError:
+    return MisuseError(
+        f"another thread asks this of {cell.name}: use `tell`, or its ref"
+    )

@@ -7,8 +7,6 @@ them handled, `lifecycle.py` starts and ends incarnations.
 
 from __future__ import annotations
 
-from functools import partial
-from threading import get_ident
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -26,6 +24,7 @@ from runtime.actor.messages import (
     NORMAL,
     PASSIVATED,
     SHUTDOWN,
+    CommitDue,
     Exit,
     Passivate,
     Stop,
@@ -42,10 +41,13 @@ from runtime.errors import (
 )
 
 if TYPE_CHECKING:
-    from runtime.actor.dead_letters import Reason
+    from collections.abc import Callable
 
 WRAPPED = PROXY_MESSAGES | {Envelope, Notice, Stop, Passivate}
 """What a mailbox gives that is not the message itself."""
+
+KERNELS_OWN = PROXY_MESSAGES | {CommitDue}
+"""Messages that are not for `on_receive`."""
 
 
 class Cell(Intake):
@@ -80,7 +82,7 @@ class Cell(Intake):
             lifecycle.start_task(self, self._burst, actor, coroutine)
         return self.handled - before + STEP
 
-    def _drain(self, actor: Actor, batch: int) -> Any:
+    def _drain(self, actor: Actor, batch: int) -> Any:  # noqa: PLR0912  the hot loop
         """Handle messages inline; after a whole batch ask for another turn.
 
         Returns:
@@ -88,17 +90,24 @@ class Cell(Intake):
         """
         mailbox = self.mailbox
         for _ in range(batch):
-            item = mailbox.get_system() if mailbox.system else mailbox.get()
-            if item is EMPTY:
-                self.scheduled = False
-                return None
+            item = mailbox.first
+            is_weighed = mailbox.max_bytes is not None
+            if item is EMPTY or mailbox.system or mailbox.senders or is_weighed:
+                item = mailbox.get_system() if mailbox.system else mailbox.get()
+                if item is EMPTY:
+                    self.scheduled = False
+                    return None
+            else:  # as most often; a call less is felt
+                mailbox.first = EMPTY
+                mailbox.count -= 1
             message, receive = item, actor.on_receive
             is_wrapped = type(item) in WRAPPED
             if is_wrapped:
                 message = self._open(actor, item)
                 if message is EMPTY:
                     return None
-                receive = actor._handle_receive  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+                if type(message) in KERNELS_OWN:
+                    receive = actor._handle_receive  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
             self.current = item
             try:
                 result = receive(message)
@@ -112,7 +121,7 @@ class Cell(Intake):
                 self.scope = trio.CancelScope()
                 self.busy_since = self.kernel.now()
                 return result  # pyright: ignore[reportUnknownVariableType]
-            if is_wrapped:
+            if type(item) is Envelope:
                 self._answer(item, result)
             else:
                 self.handled += 1
@@ -270,28 +279,35 @@ class Cell(Intake):
 
     # --- what the actor asks of it --------------------------------------------
 
-    def tell(self, recipient: str | ActorRef, message: object) -> bool:
-        """Tell another actor something; make a dead letter of what it cannot take."""
-        kernel = self.kernel
-        if get_ident() != kernel.dispatcher.thread_id:
-            return self._tell_from_thread(recipient, message)
-        if isinstance(recipient, str):
-            cell = kernel.names.get(recipient)
-            if cell is None:
-                kernel.dead_letters.add(recipient, "no_such_actor", message)
-                return False
-        else:
-            cell = cell_of(recipient)
-        if not cell.offer(message):
-            reason: Reason = "stopped" if cell.is_dead else "mailbox_full"
-            kernel.dead_letters.add(cell.name, reason, message)
-            return False
-        return True
+    @trio.lowlevel.enable_ki_protection
+    def pass_on(self, message: object) -> bool:
+        """Have an idle actor pass a message on at once, in its sender's turn.
 
-    def _tell_from_thread(self, recipient: str | ActorRef, message: object) -> bool:
-        call = partial(self.tell, recipient, message)
+        Returns:
+            False if it did not: the message has to come by the mailbox.
+        """
+        actor, mailbox = self.actor, self.mailbox
+        if actor is None:
+            return False
+        # It is busy now: what it is told meanwhile waits.
+        self.scheduled, self.current = True, message
         try:
-            self.kernel.dispatcher.send_soon(self, call, message)
+            is_done = actor.pass_on(message)
+        except BaseException as raised:  # noqa: BLE001  `judge` decides
+            self._fail(message, lifecycle.failed(self.kernel.judge(raised)))
+            return True
+        self.current = EMPTY
+        self.handled += is_done
+        if mailbox.count or mailbox.system:
+            self.enqueue()
+        else:
+            self.scheduled = False
+        return is_done
+
+    def tell_from_thread(self, tell: Callable[[], object], message: object) -> bool:
+        """Have the kernel thread make a call of `tell`; False if it cannot be asked."""
+        try:
+            self.kernel.dispatcher.send_soon(self, tell, message)
         except (pykka.ActorDeadError, MailboxFullError):
             return False
         return True

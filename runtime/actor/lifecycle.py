@@ -351,7 +351,7 @@ def bury(cell: Cell, exit_: Exit) -> None:
         del kernel.names[cell.name]
     kernel.count_ended(cell.actor_class.__name__, cell.handled)
     cancel_timers(cell, surviving=True)
-    if cell.mailbox.count or cell.mailbox.has_senders:
+    if cell.mailbox.count or cell.mailbox.senders:
         _give_up_all(cell, exit_)
     _answer_stops(cell)
     watchers, cell.watchers = cell.watchers or (), None

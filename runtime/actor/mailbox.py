@@ -63,14 +63,14 @@ class Mailbox:
     """
 
     __slots__ = (
-        "_capacity",
-        "_first",
-        "_max_bytes",
-        "_senders",
         "_stash",
+        "capacity",
         "config",
         "count",
+        "first",
+        "max_bytes",
         "rest",
+        "senders",
         "system",
         "weight",
     )
@@ -81,16 +81,22 @@ class Mailbox:
         """User messages waiting or stashed: what the capacity bounds."""
 
         self.weight = 0
-        self._capacity = config.capacity
-        self._max_bytes = config.max_bytes
-        self._first: object = EMPTY
+        self.capacity = config.capacity
+        """Most user messages; 0 once it is closed."""
+
+        self.max_bytes = config.max_bytes
+        """Most that they may weigh; None: they are not weighed."""
+
+        self.first: object = EMPTY
+        """The oldest user message; `EMPTY` when none waits."""
+
         self.rest: deque[object] | None = None
         """User messages behind the first; None again once all were taken."""
 
         self.system: deque[object] | None = None
         """System messages, oldest first; None when none waits."""
 
-        self._senders: deque[tuple[object, Reply]] | None = None
+        self.senders: deque[tuple[object, Reply]] | None = None
         """Messages that wait for room, and what tells their senders of it."""
 
         self._stash: deque[object] | None = None
@@ -98,11 +104,11 @@ class Mailbox:
     def adopt(self, config: MailboxConfig) -> None:
         """Take other bounds from now on; what waits already stays."""
         self.config = config
-        self._capacity = config.capacity
-        self._max_bytes = config.max_bytes
+        self.capacity = config.capacity
+        self.max_bytes = config.max_bytes
         self.weight = 0
         if config.max_bytes is not None:
-            first = () if self._first is EMPTY else (self._first,)
+            first = () if self.first is EMPTY else (self.first,)
             for item in chain(first, self.rest or (), self._stash or ()):
                 self.weight += weight_of(_bare(item))
         self.admit()
@@ -121,47 +127,42 @@ class Mailbox:
         """Whether nothing waits in either lane; the stash does not count."""
         if not self.rest:
             self.rest = None  # an empty deque takes more room than an idle actor
-        return self._first is EMPTY and self.rest is None and not self.system
+        return self.first is EMPTY and self.rest is None and not self.system
 
     def has_room(self, message: object) -> bool:
         """Whether one more user message would fit."""
-        if self.count >= self._capacity:
+        if self.count >= self.capacity:
             return False
-        if self._max_bytes is None or self.count == 0:
+        if self.max_bytes is None or self.count == 0:
             # Why even above the bound: one message larger than it must not wait
             # for ever.
             return True
-        return self.weight + weight_of(_bare(message)) <= self._max_bytes
+        return self.weight + weight_of(_bare(message)) <= self.max_bytes
 
     def is_open_to(self, message: object) -> bool:
         """Whether it would fit now, and overtakes nobody who waits for room."""
-        return not self._senders and self.has_room(message)
-
-    @property
-    def has_senders(self) -> bool:
-        """Whether anybody waits for room."""
-        return bool(self._senders)
+        return not self.senders and self.has_room(message)
 
     def wait_for_room(self, item: object) -> Reply:
         """Have a user message wait for room; give what is answered when it has some.
 
         Whoever gives up waiting says so by `leave`.
         """
-        if self._senders is None:
-            self._senders = deque()
+        if self.senders is None:
+            self.senders = deque()
         admitted = Reply()
-        self._senders.append((item, admitted))
+        self.senders.append((item, admitted))
         return admitted
 
     def leave(self, admitted: Reply) -> None:
         """Take a message back that waits for room."""
-        rest = (each for each in self._senders or () if each[1] is not admitted)
-        self._senders = deque(rest)
+        rest = (each for each in self.senders or () if each[1] is not admitted)
+        self.senders = deque(rest)
         self.admit()  # it may have been the only one too large
 
     def turn_away(self, error: Callable[[], Exception]) -> None:
         """Tell all who wait for room that there will be none, each by its own error."""
-        senders, self._senders = self._senders, None
+        senders, self.senders = self.senders, None
         for _, admitted in senders or ():
             admitted.offer_error(error())
 
@@ -171,51 +172,51 @@ class Mailbox:
         Returns:
             False if it is full; nothing was changed.
         """
-        if self._max_bytes is not None:
+        if self.max_bytes is not None:
             # Why only here: unless messages are weighed, who waits waits for a place.
             if not self.is_open_to(item):
                 return False
             self.put(item)
             return True
         # Why not `put`: these are the kernel's hottest lines, and a call less is felt.
-        if self.count >= self._capacity:
+        if self.count >= self.capacity:
             return False
         self.count += 1
         if self.rest is not None:
             self.rest.append(item)
-        elif self._first is EMPTY:
-            self._first = item
+        elif self.first is EMPTY:
+            self.first = item
         else:
             self.rest = deque((item,))
         return True
 
     def close(self) -> None:
         """Have no room from now on; what waits can still be taken."""
-        self._capacity = 0
+        self.capacity = 0
 
     def put(self, item: object, /) -> None:
         """Append a user message whether there is room or not."""
         self.count += 1
-        if self._max_bytes is not None:
+        if self.max_bytes is not None:
             self.weight += weight_of(_bare(item))
         rest = self.rest
         if rest is not None:
             rest.append(item)
-        elif self._first is EMPTY:
-            self._first = item
+        elif self.first is EMPTY:
+            self.first = item
         else:
             self.rest = deque((item,))
 
     def put_back(self, item: object) -> None:
         """Put a message before all others, as if it had not been taken."""
         self.count += 1
-        if self._max_bytes is not None:
+        if self.max_bytes is not None:
             self.weight += weight_of(_bare(item))
-        if self._first is not EMPTY:
+        if self.first is not EMPTY:
             if self.rest is None:
                 self.rest = deque()
-            self.rest.appendleft(self._first)
-        self._first = item
+            self.rest.appendleft(self.first)
+        self.first = item
 
     def put_system(self, message: object) -> None:
         """Put a message into the system lane, which is never full."""
@@ -231,15 +232,15 @@ class Mailbox:
 
     def get(self) -> object:
         """Take the oldest user message, or `EMPTY`."""
-        item = self._first
+        item = self.first
         if item is not EMPTY:
-            self._first = EMPTY
+            self.first = EMPTY
         elif self.rest:
             item = self.rest.popleft()
         else:
             self.rest = None
             return EMPTY
-        if self._max_bytes is None and not self._senders:
+        if self.max_bytes is None and not self.senders:
             self.count -= 1  # as `_make_room` does: these lines are hot, too
         else:
             self._make_room(item)
@@ -260,7 +261,7 @@ class Mailbox:
         if self._stash is None:
             self._stash = deque()
         self.count += 1
-        if self._max_bytes is not None:
+        if self.max_bytes is not None:
             self.weight += weight_of(_bare(item))
         self._stash.append(item)
 
@@ -286,16 +287,16 @@ class Mailbox:
         if not stash:
             return 0
         count = len(stash)
-        if self._first is not EMPTY:
-            stash.append(self._first)
+        if self.first is not EMPTY:
+            stash.append(self.first)
         stash.extend(self.rest or ())
-        self._first = stash.popleft()
+        self.first = stash.popleft()
         self.rest = stash
         return count
 
     def admit(self) -> None:
         """Let waiting senders in while there is room."""
-        senders = self._senders
+        senders = self.senders
         while senders and self.has_room(senders[0][0]):
             item, admitted = senders.popleft()
             self.put(item)
@@ -304,12 +305,12 @@ class Mailbox:
     def _make_room(self, item: object) -> None:
         """Give up the room of a message; the one place where room is made."""
         self.count -= 1
-        if self._max_bytes is not None:
+        if self.max_bytes is not None:
             # Why: a message may weigh less, or more, than when it came.
             self.weight = max(0, self.weight - weight_of(_bare(item)))
             if not self.count:
                 self.weight = 0
-        if self._senders:
+        if self.senders:
             self.admit()
 
 

@@ -7,6 +7,7 @@ state. Not seen by domain code; everything but reading `is_dead` and
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import pykka
@@ -151,18 +152,25 @@ class Intake:
         Who waits in `send` is not overtaken: while somebody does, there is no room.
         Nor is there any for the dead, whose mailbox is closed.
         """
-        if self.mailbox.offer(item):
-            if not self.scheduled:
-                # Why not `enqueue`: every hop between actors comes through here.
-                self.scheduled = True
-                if not self.is_queued:
-                    self.is_queued = True
-                    dispatcher = self.kernel.dispatcher
-                    dispatcher.queue.append(self)
-                    if dispatcher.parked is not None:
-                        dispatcher.unpark()
-            return True
-        return self.mailbox.config.overflow == "drop_oldest" and self._make_room(item)
+        mailbox = self.mailbox
+        # Why here: most messages come where none waits, and a call less is felt.
+        is_alone = mailbox.first is EMPTY and mailbox.rest is None
+        if is_alone and mailbox.max_bytes is None and mailbox.count < mailbox.capacity:
+            mailbox.first = item
+            mailbox.count += 1
+        elif not mailbox.offer(item):
+            policy = mailbox.config.overflow
+            return policy == "drop_oldest" and self._make_room(item)
+        if not self.scheduled:
+            # Why not `enqueue`: every hop between actors comes through here.
+            self.scheduled = True
+            if not self.is_queued:
+                self.is_queued = True
+                dispatcher = self.kernel.dispatcher
+                dispatcher.queue.append(self)
+                if dispatcher.parked is not None:
+                    dispatcher.unpark()
+        return True
 
     def _make_room(self, item: object) -> bool:
         """Drop the oldest messages until one more fits; take that one in.
@@ -244,10 +252,14 @@ class Intake:
             self.mailbox.put_system_first(message)
             self.interrupt()
         else:
-            self.mailbox.put_system(message)
+            mailbox = self.mailbox
+            if mailbox.system is None:
+                mailbox.system = deque()
+            mailbox.system.append(message)
             if type(message) is Stop and self.actor is not None:
                 self._say_stop_due(self.actor)
-        self.wake()
+        if not self.scheduled:
+            self.enqueue()
 
     def _say_stop_due(self, actor: Actor) -> None:
         try:
@@ -285,7 +297,10 @@ class Intake:
         self.scheduled = True
         if not self.is_queued:
             self.is_queued = True
-            self.kernel.dispatcher.schedule(self)
+            dispatcher = self.kernel.dispatcher
+            dispatcher.queue.append(self)
+            if dispatcher.parked is not None:
+                dispatcher.unpark()
 
     def _limit(self, reply: Reply, seconds: float) -> None:
         def expire() -> None:

@@ -177,7 +177,7 @@ class PostgresqlReader(DatabaseThread[PostgresqlServer]):
             try:
                 if self.db is None or self.db.closed:
                     self.db = self.open()
-                job.run(Session(self.db))
+                job.value = job.work(Session(self.db))
             except psycopg.Error as error:
                 if is_away(error) and not is_last:
                     self.drop()
@@ -389,7 +389,7 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
             self._begin(db)
             for job in jobs:
                 job.error = None
-                job.run(session)
+                job.value = job.work(session)
         session.check()
         for job in jobs:
             job.value = session.settled(job.value)
@@ -399,7 +399,7 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
         job.error = None
         db.execute("SAVEPOINT job")
         try:
-            job.run(Session(db))
+            job.value = job.work(Session(db))
         except psycopg.Error as error:
             if self._is_lost() or not blames_input(error):
                 raise

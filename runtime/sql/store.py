@@ -402,7 +402,7 @@ class SqlStore(abc.ABC, Generic[P]):
         self._refuse_damaged()
         await self._write_something()
         if (failed := self._failed_read) is not None:
-            await self._reader.jobs.call(failed.run)
+            await self._reader.jobs.call(failed.work)
             self._failed_read = None
 
     async def aclose(self) -> None:

@@ -61,7 +61,7 @@ def transact(db: apsw.Connection, jobs: Sequence[Job]) -> bool:
     before = db.total_changes()
     try:
         for job in jobs:
-            job.run(db)
+            job.value = job.work(db)
     except (*DAMAGED, *DISK):
         raise
     except BLAMED:
@@ -82,7 +82,7 @@ def attempt(db: apsw.Connection, job: Job) -> None:
     """
     db.execute("SAVEPOINT job")
     try:
-        job.run(db)
+        job.value = job.work(db)
     except (*DAMAGED, *DISK):
         raise
     except (StoreError, MisuseError) as error:
@@ -138,7 +138,7 @@ class ReaderThread(DatabaseThread[SqliteFile]):
         for job in jobs:
             if not job.is_abandoned:
                 try:
-                    job.run(db)
+                    job.value = job.work(db)
                 except (*DAMAGED, *DISK) as error:
                     job.error = translate(error, self.file.path)
                     if not isinstance(error, PASSING):

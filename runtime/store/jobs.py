@@ -9,11 +9,10 @@ A job that may wait wakes nobody: it is taken with the next one, or alone after
 
 from __future__ import annotations
 
-import abc
 import contextlib
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 
@@ -33,15 +32,21 @@ LINGER = 0.01
 """Seconds that a job which may wait lies at most before the thread takes it."""
 
 
-class Job(abc.ABC):
-    """One piece of work, and the task that waits for it."""
+class Job:
+    """One piece of work, and the task that waits for it.
 
-    __slots__ = ("error", "size", "task", "value")
+    Args:
+        work: called in the thread with its connection.
+        size: bytes it holds while it waits.
+    """
+
+    __slots__ = ("error", "size", "task", "value", "work")
 
     value: Any
     """What the work gave, once it is done."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, work: Callable[[Any], Any], size: int = 0) -> None:
+        self.work = work
         self.size = size
         self.task: trio.lowlevel.Task | None = None
         self.error: Exception | None = None
@@ -51,38 +56,13 @@ class Job(abc.ABC):
         """Whether nobody waits for its result any more."""
         return self.task is None
 
-    @abc.abstractmethod
-    def run(self, db: Any) -> None:
-        """Do the work, in the thread, and keep its result for the task."""
-
     def wake(self) -> None:
         """Let the waiting task go on, on the trio thread."""
         task, self.task = self.task, None
         if task is not None:
             trio.lowlevel.reschedule(task)
 
-
-class Call(Job, Generic[T]):
-    """A job that gives a value.
-
-    Args:
-        work: called in the thread with its connection.
-        size: bytes it holds while it waits.
-    """
-
-    __slots__ = ("work",)
-
-    value: T
-
-    def __init__(self, work: Callable[[Any], T], size: int = 0) -> None:
-        super().__init__(size)
-        self.work = work
-
-    def run(self, db: Any) -> None:
-        """Do the work."""
-        self.value = self.work(db)
-
-    async def result(self) -> T:
+    async def result(self) -> Any:
         """Wait for the thread to be done with it.
 
         Cancelling the waiting leaves the job where it is.
@@ -98,7 +78,7 @@ class Call(Job, Generic[T]):
         return self.value
 
 
-class Told(Job, Generic[T]):
+class Told(Job):
     """A job whose result is told to a function instead of a waiting task.
 
     Args:
@@ -107,9 +87,7 @@ class Told(Job, Generic[T]):
         size: bytes it holds while it waits.
     """
 
-    __slots__ = ("done", "is_told", "work")
-
-    value: T
+    __slots__ = ("done", "is_told")
 
     def __init__(
         self,
@@ -117,8 +95,7 @@ class Told(Job, Generic[T]):
         done: Callable[[T | Exception], object],
         size: int,
     ) -> None:
-        super().__init__(size)
-        self.work = work
+        super().__init__(work, size)
         self.done = done
         self.is_told = False
 
@@ -126,10 +103,6 @@ class Told(Job, Generic[T]):
     def is_abandoned(self) -> bool:
         """Never: `done` always wants the result."""
         return False
-
-    def run(self, db: Any) -> None:
-        """Do the work."""
-        self.value = self.work(db)
 
     def wake(self) -> None:
         """Tell the result, once, on the trio thread."""
@@ -203,13 +176,14 @@ class JobQueue:
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         self._refuse(size)
-        job = Call(work, size)
+        job = Job(work, size)
         job.task = trio.lowlevel.current_task()
         self._put(job)
         if self._death is not None:  # it may have died before it could see the job
             job.task = None  # or after: then it wakes whoever waits for this job
             raise StoreUnavailableError(self._death)
-        return await job.result()
+        value: T = await job.result()
+        return value
 
     def submit(
         self,

@@ -166,6 +166,7 @@ class KeyedSupervisor(Actor):
     """
 
     has_children: ClassVar[bool] = True
+    passes_on: ClassVar[bool] = True
     mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=100_000)
 
     def __init__(
@@ -186,6 +187,19 @@ class KeyedSupervisor(Actor):
     def _config(self) -> KeyedConfig:
         """How children live now."""
         return self._configure()
+
+    def pass_on(self, message: object) -> bool:
+        """Hand a message to a child that is awake; to wake one takes a turn."""
+        if type(message) is not Keyed:
+            return False
+        key = message.key
+        child = self._children.get(key)
+        if child is None or child.cell.state != "running":
+            return False
+        # As `_use` does.
+        child.used_at = self._cell.kernel.now()
+        self._children.move_to_end(key)
+        return child.cell.offer(message.message)
 
     def on_receive(self, message: object) -> None:
         """Hand messages on; deal with children that ended."""

@@ -64,6 +64,13 @@ class Redactor:
         """Replace every secret by `***`."""
         return text if self._pattern is None else self._pattern.sub("***", text)
 
+    def leaves(self, texts: Iterable[str], longest: int = LONGEST_VALUE) -> bool:
+        """Whether all of these texts are as they may be shown."""
+        texts = tuple(texts)
+        if max(map(len, texts), default=0) > longest:
+            return False
+        return self._pattern is None or not self._pattern.search("\n".join(texts))
+
     def clean_value(self, value: Value, longest: int = LONGEST_VALUE) -> Value:
         """Redact and shorten a log field; a number with a secret becomes a text."""
         text = str(value)
@@ -231,12 +238,11 @@ class LineFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Write time, level, part, event and fields; no line break anywhere."""
-        clean = self._redactor.clean_value
         fields: dict[str, Value] = {
             "time": utc(record.created),
             "level": record.levelname,
-            "part": clean(record.name),
-            "event": clean(record.getMessage(), LONGEST_TEXT),
+            "part": record.name,
+            "event": record.getMessage(),
         }
         given: Mapping[str, Field] = getattr(record, FIELDS, {})
         for name, value in given.items():
@@ -244,16 +250,27 @@ class LineFormatter(logging.Formatter):
                 continue
             said = value.make() if isinstance(value, QuotedLater) else value
             # A field may not pass for one of the four above.
-            fields[f"{name}_" if name in fields else name] = clean(said)
+            fields[f"{name}_" if name in fields else name] = said
+        # Why all at once: of most lines nothing has to be taken out.
+        if not self._redactor.leaves(map(str, fields.values())):
+            self._clean(fields)
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:
             said, trace = self._of_error(error)
+            clean = self._redactor.clean_value
             fields["error"] = clean(said, LONGEST_TEXT)
             fields["traceback"] = clean(trace, LONGEST_TEXT)
         line = self._redactor.clean(self._write(fields))
         if self._is_for_journal:
             return f"<{PRIORITIES.get(record.levelno, PRIORITIES[logging.INFO])}>{line}"
         return line
+
+    def _clean(self, fields: dict[str, Value]) -> None:
+        """Redact and shorten fields; time and level are the program's own."""
+        for name, value in fields.items():
+            longest = LONGEST_TEXT if name == "event" else LONGEST_VALUE
+            if name not in {"time", "level"}:
+                fields[name] = self._redactor.clean_value(value, longest)
 
     def _of_error(self, error: BaseException) -> tuple[str, str]:
         """Tell what an error is, and where it was raised."""
@@ -385,7 +402,15 @@ def text_line(fields: Mapping[str, Value]) -> str:
     time, level, part, event, *_ = fields.values()
     line = f"{time} {level} {escaped(str(part))} {escaped(str(event))}"
     rest = list(fields.items())[4:]
-    return line + "".join([f" {name}={text_value(value)}" for name, value in rest])
+    is_plain = PLAIN.fullmatch  # here, too: most values are plain texts
+    return line + "".join(
+        [
+            f" {name}={value}"
+            if type(value) is str and is_plain(value)
+            else f" {name}={text_value(value)}"
+            for name, value in rest
+        ]
+    )
 
 
 def text_value(value: Value) -> str:

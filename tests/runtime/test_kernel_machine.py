@@ -169,7 +169,11 @@ class Culprit(Actor):
             self.actor_ref.interrupt()
         return pause(dice * 5) if dice < 0.4 else None
 
-    def on_receive(self, message: Message) -> Any:
+    def on_receive(self, message: Message | Answer) -> Any:
+        if isinstance(message, Answer):
+            if message.reply is not None:
+                message.reply.offer("put off")
+            return None
         if self.is_over or self.is_handling:
             self.life.broken.append(f"{message} met what had ended, or another")
         self.life.begin(self.actor_urn, message)
@@ -216,13 +220,6 @@ class Culprit(Actor):
         finally:
             self.is_handling = False
         return "answer"
-
-    def _handle_receive(self, message: Any) -> Any:
-        if isinstance(message, Answer):
-            if message.reply is not None:
-                message.reply.offer("put off")
-            return None
-        return super()._handle_receive(message)
 
 
 async def pause(seconds: float) -> None:

@@ -14,7 +14,7 @@ from runtime.errors import MisuseError, StoreUnavailableError
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore, transact
 from runtime.store.facts import MAX_FACT_ROWS, ForgetFacts, refuse_fact_misuse
-from runtime.store.jobs import LINGER, Call, Job, JobQueue, Told
+from runtime.store.jobs import LINGER, Job, JobQueue, Told
 from runtime.store.rows import Commit
 
 if TYPE_CHECKING:
@@ -92,11 +92,11 @@ def test_what_sqlite_says_of_one_job_is_that_jobs_alone() -> None:
     db: Any = apsw.Connection(":memory:")
     db.execute("CREATE TABLE row (id)")
 
-    def told(words: str) -> Call[object]:
+    def told(words: str) -> Job:
         def work(db: Any) -> object:
             return db.execute(words)
 
-        return Call(work)
+        return Job(work)
 
     right = "INSERT INTO row VALUES (1)"
     jobs = [told(right), told("INSERT INTO nowhere VALUES (2)"), told(right)]
