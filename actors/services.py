@@ -291,9 +291,7 @@ class Services:
     def terms(self) -> ApprovalTerms:
         """Return the approval rules for a tool call."""
         asked = self.approvals
-        return ApprovalTerms(
-            self.approvers, asked.asker_may_approve, asked.plain_words_after
-        )
+        return ApprovalTerms(self.approvers, asked.asker_may_approve)
 
     @property
     def keep(self) -> AuditRedaction:

@@ -20,6 +20,9 @@ from actors.rules.text import cleaning as foreign
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}\Z")
 """What agents may be called, here as in the settings."""
 
+MOST_CHARS = 8_000
+"""Characters that an agent made by another is told about itself: some 2,000 tokens."""
+
 RESERVED = frozenset({"all", "channel", "everybody", "everyone", "here"})
 """Names by which platforms call a whole chat."""
 
@@ -148,11 +151,11 @@ def fault_of(agent: HiredAgent, terms: HiringTerms, known: Collection[str]) -> s
         known: names of all agents that there are or will be.
     """
     told_chars = len(agent.role) + len(agent.prompt)
-    most = terms.hiring.max_prompt_chars
     if not told_chars:
         return "say in prompt what it is to do"
-    if told_chars > most:
-        return f"role and prompt have {told_chars} characters, {most} are allowed"
+    if told_chars > MOST_CHARS:
+        text = f"role and prompt have {told_chars} characters"
+        return f"{text}, {MOST_CHARS} are allowed"
     if not terms.may_think_with(agent.model, agent.made_by):
         allowed = ", ".join(terms.models_for(agent.made_by)) or "none"
         return f"it may not think with {agent.model!r}, only with: {allowed}"

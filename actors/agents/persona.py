@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from actors.messages.inbound import Inbound
     from actors.rules.prompt.texts import ReplyStyle
 
+QUIET_CHARS = 300
+"""Characters beside `HEARTBEAT_OK` that an answer may have and still says nothing."""
+
 TO_SAY_SO = 60.0
 """Seconds that a turn has left when a program has used up all its time."""
 
@@ -164,7 +167,7 @@ class Persona:
     def ack_chars(self, inbound: Inbound) -> int:
         """Say how many characters beside `HEARTBEAT_OK` an answer may have, unheard."""
         is_beat = inbound.occasion == "heartbeat"
-        return self.config.heartbeat.ack_chars if is_beat else 0
+        return QUIET_CHARS if is_beat else 0
 
     def turn_seconds(self, limits: LimitsConfig) -> float:
         """Say how long one turn of this agent may take, in seconds.

@@ -63,7 +63,7 @@ class ApprovalTerms(msgspec.Struct, frozen=True):
     asker_may: tuple[str, ...]
     """Effects of calls that the asking person may approve."""
 
-    plain_after: float
+    plain_after: float = 1.0
     """Seconds a question has stood before a word that names no id answers it."""
 
     def admits(self, approval: OpenApproval, who: str) -> bool:

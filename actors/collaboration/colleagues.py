@@ -45,6 +45,10 @@ if TYPE_CHECKING:
 
 LOG = EventLog("turn")
 
+# Chosen: all stand in the asking turn's one place among limits.max_in_flight.
+AT_ONCE = 4
+"""Agents that answer one consultation at the same time; the others wait."""
+
 GRACE = 5.0
 """Seconds that a consultant may take to say that it is late."""
 
@@ -79,7 +83,7 @@ class Colleagues:
         self._persona = persona
         self._services = services
         self._ends_at = ends_at
-        self._slots = trio.CapacityLimiter(services.collaboration.max_parallel)
+        self._slots = trio.CapacityLimiter(AT_ONCE)
         self.asked = 0
         """Questions so far: of the budget that one message has."""
 

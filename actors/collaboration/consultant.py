@@ -144,6 +144,12 @@ def as_commit(
 
 LOG = EventLog("consultant")
 
+MOST_KEPT = 8
+"""Consultations of two agents, for one person in one chat, that can be gone on with."""
+
+KEPT_FOR = 86_400.0
+"""Seconds after its last answer for which a consultation can be gone on with."""
+
 MOST_OPEN = 32
 """Questions of one book that are answered at once; a turn asks far fewer."""
 
@@ -218,9 +224,9 @@ class Consultant(Actor):
         self._services = services
         config = services.collaboration
         terms = ConsultationLimits(
-            max_sessions=config.max_sessions,
+            max_sessions=MOST_KEPT,
             max_exchanges=config.max_exchanges,
-            max_age=config.max_age,
+            max_age=KEPT_FOR,
         )
         self._book = ConsultationBook(terms)
         self._version = 0

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 LOG = EventLog("desk")
 
+# Chosen: the conversation waits for it.
+ANSWER_WITHIN = 3.0
+"""Seconds that looking something up for a command may take."""
+
 SLOW = "I could not look that up in time. Please try again in a moment."
 
 ResetReason = Literal["new", "clear", "forget"]
@@ -103,7 +107,7 @@ class CommandRequest:
         if ref is None:
             raise Unanswered
         try:
-            return await ref.ask(message, timeout=self.services.commands.answer_within)
+            return await ref.ask(message, timeout=ANSWER_WITHIN)
         except (*UNANSWERED, KernelError) as error:
             LOG.warning("command not answered", word=self.word, why=str(error))
             raise Unanswered from error

@@ -1,7 +1,7 @@
 """Answers slash commands without a model: finds the command, checks who may use it.
 
 A session hands over each command that it does not carry out itself. An answer that
-takes longer than `commands.answer_within` is replaced by a notice.
+takes longer than `ANSWER_WITHIN` is replaced by a notice.
 """
 
 from __future__ import annotations
@@ -12,7 +12,13 @@ import msgspec
 import trio
 
 from actors.commands import registry
-from actors.commands.context import SLOW, CommandReply, CommandRequest, Unanswered
+from actors.commands.context import (
+    ANSWER_WITHIN,
+    SLOW,
+    CommandReply,
+    CommandRequest,
+    Unanswered,
+)
 from actors.journal import answers
 from actors.journal.plan import Carried
 from actors.messages import commands
@@ -96,7 +102,7 @@ async def looked_up(found: Answer, question: CommandRequest) -> CommandReply:
     services = question.services
     told = CommandReply(question.say(SLOW))
     outcome = "slow"
-    with trio.move_on_after(services.commands.answer_within):
+    with trio.move_on_after(ANSWER_WITHIN):
         try:
             told, outcome = await found(question), "ok"
         except Unanswered:

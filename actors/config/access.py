@@ -107,6 +107,3 @@ class CommandsConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     models: tuple[str, ...] = ("*",)
     """Models that people may choose; name patterns."""
-
-    answer_within: Annotated[float, Meta(gt=0, le=30)] = 3.0
-    """Time limit of a command's lookups in seconds."""

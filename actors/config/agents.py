@@ -73,9 +73,6 @@ class HiringConfig(Struct, frozen=True, forbid_unknown_fields=True):
     autonomy: Literal["read-only", "supervised", "full"] = "supervised"
     """What they may do with their tools without approval."""
 
-    max_prompt_chars: Annotated[int, Meta(ge=100, le=32_000)] = 8_000
-    """Longest prompt of a created agent, in characters."""
-
 
 DisplayName = Annotated[
     str,
@@ -126,9 +123,6 @@ class AutonomousConfig(Struct, frozen=True, forbid_unknown_fields=True):
     planner_timeout: Within = 60.0
     """Time limit of the planner in seconds, all tries together."""
 
-    planner_retries: Annotated[int, Meta(ge=0, le=5)] = 2
-    """Most further tries after an invalid decision."""
-
     executor_timeout: Within = 300.0
     """Time limit of the executor in seconds; at most that of the agent's turns."""
 
@@ -139,9 +133,6 @@ class AutonomousConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Token limit of one run, input and output of planner and executor together; a part
     is reserved for the report.
     """
-
-    plan_lasts: Within = 3_600.0
-    """Seconds after which a plan that has not started expires."""
 
 
 class AgentConfig(Struct, frozen=True, forbid_unknown_fields=True):

@@ -50,19 +50,8 @@ class CollaborationConfig(Struct, frozen=True, forbid_unknown_fields=True):
     max_agents: Few = 6
     """Most agents that may be consulted at once."""
 
-    max_parallel: Few = 4
-    """Most of them that answer in parallel; the others wait."""
-
     max_chars: Annotated[int, Meta(ge=100, le=100_000)] = 4_000
     """Longest question and answer in characters; the middle of a longer one is cut."""
 
-    max_sessions: Few = 8
-    """Most consultations of two agents, for one person in one chat, that can be
-    continued; the oldest is dropped first.
-    """
-
     max_exchanges: Annotated[int, Meta(ge=1, le=100)] = 10
-    """Most questions of one consultation."""
-
-    max_age: Seconds = 86_400.0
-    """Seconds after its last answer for which it can be continued."""
+    """Most questions of one consultation of two agents, for one person in one chat."""

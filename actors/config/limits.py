@@ -57,11 +57,6 @@ class ApprovalConfig(Struct, frozen=True, forbid_unknown_fields=True):
     approve all.
     """
 
-    plain_words_after: Annotated[float, Meta(ge=0, le=60)] = 1.0
-    """Seconds after a request appeared before a plain yes or no, or a command without
-    id, answers it.
-    """
-
     approval_chat: str = ""
     """Chat where owners are asked, as `connector/chat`; empty: the chat of the turn."""
 
@@ -125,22 +120,20 @@ class BudgetConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """US dollars after which `on_soft` happens."""
 
     hard_usd: Annotated[float, Meta(ge=0)] | None = None
-    """US dollars after which `on_hard` happens."""
+    """US dollars after which no model is called any more, and people are told until
+    when."""
 
     soft_tokens: Annotated[int, Meta(ge=0)] | None = None
     """Input and output tokens after which `on_soft` happens."""
 
     hard_tokens: Annotated[int, Meta(ge=0)] | None = None
-    """Input and output tokens after which `on_hard` happens."""
+    """Input and output tokens after which no model is called any more."""
 
     on_soft: Literal["warn", "downgrade"] = "warn"
     """`warn` logs a warning; `downgrade` uses another model."""
 
     downgrade_to: str = ""
     """The model to use instead."""
-
-    on_hard: Literal["stop"] = "stop"
-    """No model is called any more, and people are told until when."""
 
 
 class LedgerConfig(Struct, frozen=True, forbid_unknown_fields=True):

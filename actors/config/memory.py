@@ -27,9 +27,6 @@ class MemoryConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     auto_save_chars: Count = 20
     """Shortest message, in characters, that is stored so."""
 
-    min_question_chars: Count = 8
-    """Shortest message, in characters, for which memory is searched."""
-
     person_in_groups: bool = False
     """Whether facts that a person told in private are recalled in groups, where
     everybody reads the answer.
@@ -55,17 +52,8 @@ class MemoryConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     min_score: Share = 0.25
     """Lowest score, 0 to 1, of a recalled fact."""
 
-    vector_weight: Share = 0.7
-    """Weight of similar meaning."""
-
-    keyword_weight: Share = 0.3
-    """Weight of common words."""
-
     half_life_days: Annotated[float, Meta(gt=0, le=36_500)] = 30.0
     """Half-life, in days, of the fading part of a score."""
-
-    half_life_weight: Share = 0.3
-    """Part of a score that fades; sticky facts do not fade."""
 
     mmr_lambda: Share | None = None
     """Diversity of recalled facts (MMR): 1 prefers relevance, 0 difference; 0.7 is
@@ -92,15 +80,6 @@ class MemoryConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     max_fact_chars: Annotated[int, Meta(ge=100, le=100_000)] = 2_000
     """Longest fact, in characters; a longer one is refused."""
 
-    max_notes: Annotated[int, Meta(ge=1, le=1_000)] = 32
-    """Most memories of one answer; the others are refused."""
-
-    lessons: Annotated[int, Meta(ge=0, le=200)] = 20
-    """Most lessons shown to the model, the newest."""
-
-    outcomes: Annotated[int, Meta(ge=0, le=200)] = 15
-    """Rewards shown to the model, the newest."""
-
     summaries: Annotated[int, Meta(ge=0, le=50)] = 3
     """Summaries of earlier conversations shown to the model, the newest."""
 
@@ -114,12 +93,6 @@ class MemoryConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     """Seconds for which a turn waits for memory; after that it continues without it and
     logs so.
     """
-
-    embed_batch: Annotated[int, Meta(ge=1, le=256)] = 32
-    """Texts given to the embedder at once."""
-
-    sweep_every: Seconds = 3_600.0
-    """Seconds between two deletions of expired facts."""
 
     daily_log: bool = True
     """Whether a file per agent and day records the facts extracted from

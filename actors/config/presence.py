@@ -20,13 +20,13 @@ class ConnectorPresence(Struct, frozen=True, forbid_unknown_fields=True):
     status: Statuses | None = None
 
 
+# Chosen: shorter than the five seconds after which Telegram stops showing it.
+TYPING_EVERY = 4.0
+"""Seconds between two signs that somebody is writing."""
+
+
 class PresenceConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """What people see while an answer is being made."""
-
-    typing_every: Annotated[float, Meta(ge=0.5, le=60)] = 4.0
-    """Seconds between two typing indicators; less where the platform hides them
-    sooner.
-    """
 
     reactions: bool = True
     """Whether agents react to the messages that they answer, on platforms with

@@ -107,12 +107,6 @@ class ContextConfig(Struct, frozen=True, forbid_unknown_fields=True):
     Korean ones.
     """
 
-    max_facts: Annotated[int, Meta(ge=0, le=100)] = 4
-    """Most facts that are relevant to a message."""
-
-    max_summaries: Annotated[int, Meta(ge=0, le=100)] = 3
-    """Most summaries of earlier conversation; the newest are kept."""
-
     used_tools: bool = False
     """Whether the history keeps `[Used tools: a, b]` before an answer."""
 

@@ -98,9 +98,6 @@ class RoutingConfig(Struct, frozen=True, forbid_unknown_fields=True):
     strong: str = ""
     """Model for messages that need several steps; empty: the agent's own model."""
 
-    max_steps: Annotated[int, Meta(ge=2, le=20)] = 6
-    """Most steps of one answer; a message that needs more is answered without steps."""
-
 
 class RouteConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Whose chats are whose.

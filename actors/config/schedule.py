@@ -127,11 +127,6 @@ class HeartbeatConfig(Struct, frozen=True, forbid_unknown_fields=True):
     none.
     """
 
-    ack_chars: Annotated[int, Meta(ge=0, le=100_000)] = 300
-    """An answer with `HEARTBEAT_OK` and at most this many other characters is not sent;
-    0: any further text is sent.
-    """
-
 
 class SchedulerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Reminders, tasks for later, cron and heartbeats."""
@@ -146,15 +141,9 @@ class SchedulerConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     catch_up: Literal["skip", "once", "all"] = "once"
     """What to do about times that passed while the program was down, for repeating
-    appointments: skip them, run the last one, or run all up to `catch_up_most`.
+    appointments: skip them, run the last one, or run all, the newest ten.
     One-time appointments run late, and heartbeats are never made up for.
     """
-
-    catch_up_most: Annotated[int, Meta(ge=1, le=100)] = 10
-    """Most times that are made up for with `all`, the newest."""
-
-    late_within: Annotated[float, Meta(ge=0, le=86_400)] = 60.0
-    """Seconds of delay that do not count as missed."""
 
     most_failures: Annotated[int, Meta(ge=0, le=100)] = 3
     """Failures in a row after which a repeating appointment is paused; 0: never."""
@@ -170,9 +159,6 @@ class SchedulerConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     shortest_period: Annotated[float, Meta(ge=1, le=86_400)] = 60.0
     """Shortest period of repeating appointments in seconds."""
-
-    max_text: Annotated[int, Meta(ge=10, le=100_000)] = 2_000
-    """Longest text of an appointment in characters."""
 
     max_items: Annotated[int, Meta(ge=1, le=1_000)] = 30
     """Most items on the checklist of one heartbeat."""

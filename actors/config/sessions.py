@@ -111,9 +111,6 @@ class CompactionConfig(Struct, frozen=True, forbid_unknown_fields=True):
     timeout: Seconds = 90.0
     """Time limit in seconds, facts and summary together."""
 
-    retry_after: Seconds = 300.0
-    """Seconds after a failure until it is retried, unless it is urgent."""
-
     flush_after: Annotated[int, Meta(ge=0, le=100_000)] = 30
     """Lines after which facts are extracted from a conversation, in the background; 0:
     never. Only with memory.
@@ -199,11 +196,6 @@ class WatchdogConfig(Struct, frozen=True, forbid_unknown_fields=True):
     stuck_after: Annotated[float, Meta(ge=0, le=86_400)] = 300.0
     """Seconds without progress after which it is `stuck`: it is cancelled, and people
     are told; 0: never.
-    """
-
-    recovered_within: Seconds = 10.0
-    """Seconds within which a cancelled turn must end; otherwise it is killed with an
-    error, and after the same time again its agent is restarted.
     """
 
     @property

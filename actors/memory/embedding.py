@@ -22,6 +22,9 @@ LOG = EventLog("memory")
 
 FIRST_WAIT = 1.0
 LONGEST_WAIT = 300.0
+
+AT_ONCE = 32
+"""Texts given to the embedder in one call."""
 """Seconds until an embedder that is busy is asked again; doubled each time."""
 
 
@@ -77,10 +80,10 @@ class Embedding(Actor):
                 return super().on_receive(message)
 
     async def _embed(self) -> None:
-        store, config = self._services.store, self._kit.config
+        store = self._services.store
         try:
             rows = await store.facts.unembedded(
-                self._agent, self._embedder.space, self._passed_over, config.embed_batch
+                self._agent, self._embedder.space, self._passed_over, AT_ONCE
             )
             if rows and await self._give_vectors(rows):
                 self._wait = FIRST_WAIT

@@ -46,6 +46,9 @@ FORGOTTEN_AFTER = 240.0
 """Seconds until it counts no more: its end was not heard of, as when those who answer
 were restarted together."""
 
+FORGET_EVERY = 3_600.0
+"""Seconds between two looks for what has expired."""
+
 MOST_OPEN = 1_000
 """Questions answered at once; one more is refused."""
 
@@ -98,7 +101,7 @@ class Memory(Actor):
 
     def on_start(self) -> None:
         """Look for what has expired, now and every now and then."""
-        self.every(self._kit.config.sweep_every, ForgetExpired())
+        self.every(FORGET_EVERY, ForgetExpired())
         self.note(ForgetExpired())
 
     def on_receive(self, message: object) -> None:

@@ -36,6 +36,14 @@ HALF = 2.0
 FEWEST = 100
 """Facts that there are taken to be at least: among three, no word is rare."""
 
+# Chosen: words that stand there count, but what is said in other words counts more.
+NEAR_WEIGHT, WORDS_WEIGHT = 0.7, 0.3
+"""How much likeness of meaning counts, and how much common words do."""
+
+# Chosen: what was told lately fits more often, and nothing fades away for good.
+FADING = 0.3
+"""Part of a score that fades with age; sticky facts never fade."""
+
 STICKY = "sticky"
 """What never expires and does not fade."""
 
@@ -79,9 +87,7 @@ def ranked(
     facts = [each for each in found.facts if is_wanted(each.fact, asked)]
     scores = keyword_scores(found, facts, asked.words)
     scored = [
-        RankedFact(
-            each.fact, faded(merged(each, score, config), each.fact, asked, config)
-        )
+        RankedFact(each.fact, faded(merged(each, score), each.fact, asked, config))
         for each, score in zip(facts, scores, strict=True)
     ]
     enough = [each for each in scored if each.score >= config.min_score]
@@ -120,7 +126,7 @@ def keyword_scores(
     return scores
 
 
-def merged(each: FoundFact, keyword: float, config: MemoryConfig) -> float:
+def merged(each: FoundFact, keyword: float) -> float:
     """Merge both scores by weight.
 
     A fact without a vector, new or from before there was an embedder, is judged by its
@@ -129,11 +135,7 @@ def merged(each: FoundFact, keyword: float, config: MemoryConfig) -> float:
     if each.similarity is None:
         return keyword
     near = min(max(each.similarity, 0.0), 1.0)
-    both = config.vector_weight + config.keyword_weight
-    if not both:
-        return 0.0
-    weighed = config.vector_weight * near + config.keyword_weight * keyword
-    return weighed / max(both, 1.0)
+    return NEAR_WEIGHT * near + WORDS_WEIGHT * keyword
 
 
 def faded(
@@ -144,7 +146,7 @@ def faded(
         return score
     age = max(asked.now - fact.created_at, 0.0) / DAY
     left = math.pow(0.5, age / config.half_life_days)
-    return score * (1 - config.half_life_weight + config.half_life_weight * left)
+    return score * (1 - FADING + FADING * left)
 
 
 def injected(

@@ -57,6 +57,15 @@ MOST_PROFILE = 50
 MOST_LOGS = 20
 """Entries of daily logs that are shown."""
 
+MOST_LESSONS = 20
+"""Lessons that are shown, the newest."""
+
+MOST_OUTCOMES = 15
+"""Rewards that are shown, the newest."""
+
+LEAST_QUESTION = 8
+"""Characters from which on a message is worth a search: "ok" asks for nothing."""
+
 EMBEDDING_SHARE = 0.5
 """Of the time there is, what the question's vector may take; then words must do."""
 
@@ -150,11 +159,11 @@ class FactReader:
             ("sticky", config.sticky, "fact", STICKY),
             ("profile", MOST_PROFILE, "fact", "profile"),
             ("states", config.states, "state", ""),
-            ("lessons", config.lessons, "lesson", ""),
+            ("lessons", MOST_LESSONS, "lesson", ""),
             ("logs", MOST_LOGS, "log", ""),
         ]
         if "outcomes" in wanted:
-            lists.append(("outcomes", config.outcomes, "outcome", ""))
+            lists.append(("outcomes", MOST_OUTCOMES, "outcome", ""))
         if "summaries" in wanted:
             lists.append(("summaries", config.summaries, "summary", ""))
         return {
@@ -175,7 +184,7 @@ class FactReader:
     ) -> None:
         config = self._kit.config
         question = without_speaker(asked.question).strip()
-        if len(question) < config.min_question_chars:
+        if len(question) < LEAST_QUESTION:
             return
         rows, ranking = await self._search(question, asked.scopes, asked.now, within)
         scored = chosen(rows, ranking, config)

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 COMPARED = 30
 """Facts that a new one is compared with: those with most of its words."""
 
+MOST_NOTES = 32
+"""Notes that one answer may hold."""
+
 MOST_OF_KIND = 500
 """Summaries, outcomes, lessons and logs that are kept of one scope; the oldest go."""
 
@@ -96,11 +99,10 @@ class NoteReview:
             runtime.errors.StoreError: what is known cannot be read.
         """
         results: list[NoteResult] = []
-        most = self._config.max_notes
         is_over = is_forgotten(asked.source.as_of, mark)
         for number, note in enumerate(asked.notes):
-            if number >= most:
-                text = f"one answer may hold {most} notes"
+            if number >= MOST_NOTES:
+                text = f"one answer may hold {MOST_NOTES} notes"
                 results.append(refused(rules.NoteRefusal("too_many", text)))
             elif is_over and not isinstance(note, Forget):
                 results.append(refused(rules.NoteRefusal("forgotten", FORGOTTEN)))

@@ -13,6 +13,7 @@ import msgspec
 import trio
 
 from actors import names
+from actors.config.presence import TYPING_EVERY
 from actors.errors import DeliveryBusyError, DeliveryError, DeliveryUnknownError
 from actors.journal.outbox import instead
 from actors.messages.tracing import TracedStep
@@ -59,7 +60,7 @@ class TypingIndicators:
 
     @property
     def _patience(self) -> float:
-        return MISSED * self._services.presence.typing_every
+        return MISSED * TYPING_EVERY
 
     @property
     def is_empty(self) -> bool:

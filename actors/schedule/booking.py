@@ -17,6 +17,9 @@ from actors.rules.text.durations import in_words
 from actors.schedule import recurrence
 from actors.schedule.appointments import Appointment, Kind
 
+MOST_TEXT = 2_000
+"""Characters of what an appointment is to say or do."""
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import tzinfo
@@ -145,7 +148,7 @@ class AppointmentBook:
     def _why_not(self, it: Appointment, *, is_new: bool) -> str:
         config = self.config
         rule = it.rule(self.zone)
-        most, shortest = config.max_text, config.shortest_period
+        most, shortest = MOST_TEXT, config.shortest_period
         why = ""
         if not config.is_on:
             why = "nothing is carried out later here"

@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 
 LOG = EventLog("schedule")
 
+MOST_CAUGHT_UP = 10
+"""Missed slots that are made up for, the newest."""
+
+LATE_WITHIN = 60.0
+"""Seconds: a slot that is late by no more than that was not missed."""
+
 TOLD = "told"
 """Kind of the entries that tell on which day something was told last."""
 
@@ -111,8 +117,8 @@ class SlotPreparer:
         config = self._services.scheduler
         return SlotPolicy(
             catch_up=config.catch_up,
-            catch_up_most=config.catch_up_most,
-            late_within=config.late_within,
+            catch_up_most=MOST_CAUGHT_UP,
+            late_within=LATE_WITHIN,
             most_failures=config.most_failures,
         )
 

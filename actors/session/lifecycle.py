@@ -56,6 +56,9 @@ GRACE = 10.0
 LOOK_AGAIN = 1.0
 """Seconds until the session checks again whether a conversation can end."""
 
+RETRY_AFTER = 300.0
+"""Seconds until a compaction that failed is tried again, unless it is urgent."""
+
 SUMMED_UP = "[Summary of what was said before these lines: {text}]"
 
 NEW_DAY = "🌅 This is a new conversation: a new day has begun since your last words."
@@ -417,11 +420,11 @@ class Lifecycle:
             seconds=round(seconds, 4),
         )
         if work.what == "compaction" and outcome in {"kept", "failed"}:
-            self._no_compaction_before = now + services.compaction.retry_after
+            self._no_compaction_before = now + RETRY_AFTER
         if work.what == "reset" and outcome != "ok":
             # The reset can never be stored. The old conversation goes on for a while;
             # otherwise no turn would ever begin.
-            self._no_end_before = now + services.compaction.retry_after
+            self._no_end_before = now + RETRY_AFTER
         if work.what == "flush":
             again = self._history.unflushed + services.compaction.flush_after
             self._no_flush_below = 0 if outcome == "ok" else again

@@ -8,6 +8,7 @@ import msgspec
 import trio
 
 from actors import names
+from actors.config.presence import TYPING_EVERY
 from actors.messages.deliveries import Draft, Typing
 from actors.protocol import ShowDraft, ShowTyping, TurnReported, TurnStreamed
 from actors.rules.markers.parser import cleaner
@@ -213,8 +214,8 @@ class ProgressSignals:
         self._typing: Timer | None = None
         self._slowness: Timer | None = None
         typing_for = services.account(inbound.address.connector).abilities.typing_for
-        every = services.presence.typing_every
-        self._every = min(every, IN_TIME * typing_for) if typing_for else every
+        seconds = IN_TIME * typing_for if typing_for else TYPING_EVERY
+        self._every = min(TYPING_EVERY, seconds)
 
     def begin(self) -> None:
         """Show typing at once, and a notice later if the turn takes long."""

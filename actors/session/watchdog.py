@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 LOG = EventLog("watchdog")
 
 
-# Chosen: the kernel abandons an actor that does not end within 5 seconds.
-LEFT_BEHIND_AFTER = 6.0
-"""Seconds after which the actor of a killed turn is gone."""
+# Chosen: longer than any commit under load, shorter than people wait.
+ENDED_WITHIN = 10.0
+"""Seconds after which a cancelled turn must have ended, and a killed one be gone."""
 
 # Chosen: nobody sees a difference of a hundredth in what takes minutes.
 LEAST_LOOK = 0.01
@@ -139,8 +139,7 @@ class TurnWatchdog:
 
     def check_ended_later(self) -> None:
         """Have the session check later that the turn's actor has ended."""
-        within = self._services.watchdog.recovered_within
-        self._session.after(within, CheckTurnEnded(self._turn_id))
+        self._session.after(ENDED_WITHIN, CheckTurnEnded(self._turn_id))
 
     def _enter(self, pace: Pace, lasted: float = 0.0, silent: float = 0.0) -> None:
         self.pace = pace
@@ -179,7 +178,6 @@ def check_turn_ended(
     LOG.error("a stuck turn goes on", **what, next=remedy or "nothing")
     if remedy == "kill":
         turn.kill()
-        wait = max(LEFT_BEHIND_AFTER, services.watchdog.recovered_within)
-        session.after(wait, CheckTurnEnded(note.turn_id, remedy))
+        session.after(ENDED_WITHIN, CheckTurnEnded(note.turn_id, remedy))
     elif remedy == "restart" and (branch := session.find(names.branch(agent))):
         branch.kill()  # with this session, so that nobody here can look once more

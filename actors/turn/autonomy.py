@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 LOG = EventLog("autonomous")
 
+PLANNER_TRIES = 3
+"""Times a planner is asked until it gives a decision that can be read."""
+
 TIMED_OUT = (
     "⚠️ I could not decide in time whether there is anything to do. I will look again at"
     " the next occasion."
@@ -92,11 +95,10 @@ class Planner:
         return max(1, allowance.most - allowance.taken) if allowance.most else 0
 
     async def _decide(self) -> Finished | Failed:
-        own = self._persona.config.autonomous
         question = decision.ask(self._persona.abilities)
         lines: tuple[TranscriptLine, ...] = (TranscriptLine("user", question),)
         why = ""
-        for _ in range(own.planner_retries + 1):
+        for _ in range(PLANNER_TRIES):
             if self._allowance.is_over:
                 return as_failed(turn.Fail(self._allowance.used_up, "allowance"))
             said = await self._asking.ask(lines, ())
@@ -112,7 +114,7 @@ class Planner:
             shown = said.text[: decision.MOST_SHOWN] or "(nothing)"
             again = TranscriptLine("user", decision.again(found))
             lines = (*lines, TranscriptLine("assistant", shown), again)
-        text = UNREADABLE.format(count=own.planner_retries + 1, why=why)
+        text = UNREADABLE.format(count=PLANNER_TRIES, why=why)
         return Failed(text, "undecided")
 
     def _decided(self, found: decision.PlannerDecision) -> Finished:

@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 
     Ask = Callable[[ModelRequest, str], Awaitable[str | None]]
 
+MOST_STEPS = 6
+"""Steps of one answer; one that would need more is answered without."""
+
 # Chosen: a classifier that is slower saves no time.
 CLASSIFIED_WITHIN = 15.0
 """Seconds for the classification of a question."""
@@ -98,8 +101,7 @@ async def plan(
     injection = persona.config.context.injection
     texts = [line.text for line in start.history] + [start.inbound.text]
     said = [clean(text, injection).text for text in texts]
-    names, most = persona.abilities, routing.max_steps
-    words = classify.question(said, names, most, project)
+    words = classify.question(said, persona.abilities, MOST_STEPS, project)
     request = ModelRequest(
         model="",
         agent=persona.name,
@@ -117,7 +119,7 @@ async def plan(
 
 def from_answer(answer: str, routing: RoutingConfig, own: str) -> AnswerPlan:
     """Read the classifier's answer; if it is unclear, the answer has no steps."""
-    steps = classify.read_plan(answer, routing.max_steps)
+    steps = classify.read_plan(answer, MOST_STEPS)
     if steps:
         return AnswerPlan(routing.strong or own, steps)
     return AnswerPlan(routing.cheap or own)

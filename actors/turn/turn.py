@@ -60,6 +60,9 @@ if TYPE_CHECKING:
 
 LOG = EventLog("turn")
 
+PLAN_LASTS = 3_600.0
+"""Seconds after which a plan that nobody has begun is not carried out any more."""
+
 UNREAD = "⚠️ I could not read what I had done already."
 TAKEN_OVER = "⚠️ Another attempt at this took over."
 
@@ -152,7 +155,7 @@ class Turn(Actor):
                 return planned
             asker, name = (services, self), persona.name
             return await asked_about(planned, persona.egress, inbound, name, asker)
-        if self._is_too_late(start, persona):
+        if self._is_too_late(start):
             services.metrics.decisions.add(1, persona.name, "expired")
             # An earlier attempt may have done part of the plan.
             is_begun = start.attempt > 1
@@ -200,12 +203,11 @@ class Turn(Actor):
             carried=await with_pictures(carried, pictures, course.steps),
         )
 
-    def _is_too_late(self, start: StartTurn, persona: Persona) -> bool:
+    def _is_too_late(self, start: StartTurn) -> bool:
         """Whether the turn carries out a plan that is too old."""
         if start.inbound.occasion != "plan":
             return False
-        lasts = persona.config.autonomous.plan_lasts
-        return self._services.clock.wall() > start.inbound.received_at + lasts
+        return self._services.clock.wall() > start.inbound.received_at + PLAN_LASTS
 
 
 def persona_of(persona: Persona, start: StartTurn) -> Persona:

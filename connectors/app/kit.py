@@ -91,7 +91,7 @@ def _embedder(app: AppConfig, clock: Clock) -> Embedder | None:
     if name == OFF:
         return None
     if name == HASHING:
-        return HashingEmbedder(app.memory.hashing_dimensions)
+        return HashingEmbedder()
     module = importlib.import_module(HTTP_EMBEDDER)
     make = cast("MakeEmbedder", module.make_embedder)
     return make(app.embedders[name], clock.wall)

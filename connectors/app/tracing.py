@@ -58,6 +58,9 @@ PATH = "/v1/traces"
 LAST_WORDS = 3.0
 """Seconds that the last steps may take to be sent when the company stops."""
 
+MOST_WAITING = 2_048
+"""Steps that wait to be sent; further ones are dropped, and counted."""
+
 # Chosen: some megabytes at most; messages on their way are bounded by `max_open`.
 MOST_OPEN = 10_000
 """Messages of which it is known when they were stored, or what is still to be sent."""
@@ -362,9 +365,7 @@ def open_tracer(
     chosen = None if ratio is None else TraceIdRatioBased(ratio)
     try:
         return MessageTracer(
-            CountingExporter(
-                exporter, config.max_waiting, counter, endpoint or ELSEWHERE
-            ),
+            CountingExporter(exporter, MOST_WAITING, counter, endpoint or ELSEWHERE),
             TracerProvider(chosen, shutdown_on_exit=False).sampler,
             named.merge(OTELResourceDetector().detect()),  # OTEL_SERVICE_NAME
             kinds,

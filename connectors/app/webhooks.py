@@ -50,11 +50,20 @@ if TYPE_CHECKING:
     from runtime.clock import Clock
 
 
+AT_ONCE = 4
+"""Events of one webhook that are sent at the same time."""
+
+REPLAY_WINDOW = 300.0
+"""Seconds by which a sender's clock may differ, as Standard Webhooks recommend."""
+
 AGENT = "callboard-webhooks/1"
 MOST_ANSWER = 65_536
 """Bytes that are read of an answer; nothing of it is used."""
 
 HOUR, DAY = 3600.0, 86_400.0
+
+KEEP_DEAD = 30 * DAY
+"""Seconds for which events that were given up can be sent by hand."""
 
 
 class Poster:
@@ -132,7 +141,7 @@ def way_to(webhook: WebhookOutConfig, fetch: FetchConfig) -> LateFetcher:
             fetch,
             timeout=webhook.timeout,
             max_bytes=MOST_ANSWER,
-            max_at_once=webhook.at_once,
+            max_at_once=AT_ONCE,
         ),
         (f"{host}:{target.port}",) if webhook.private else (),
     )
@@ -151,9 +160,9 @@ def make_receiver(
             longest_wait=webhook.longest_wait,
             keep=webhook.keep_hours * HOUR,
         ),
-        at_once=webhook.at_once,
+        at_once=AT_ONCE,
         most=webhook.max_waiting,
-        keep_dead=webhook.keep_dead_days * DAY,
+        keep_dead=KEEP_DEAD,
         metrics=metrics,
     )
 
@@ -225,7 +234,7 @@ def door_of(webhook: WebhookInConfig, config: AppConfig) -> IncomingWebhook:
             key_of(webhook.secret.reveal()),
             nobodys if before is None else key_of(before.reveal()),
         ),
-        window=config.webhooks.replay_window,
+        window=REPLAY_WINDOW,
         agents=tuple(dict.fromkeys(webhook.agents)),
         address=Address(connector, chat),
         platform=str(type(config.connectors[connector]).__struct_config__.tag),

@@ -58,6 +58,7 @@ from connectors.settings.schema import (
     level_of,
     settings_schema,
     table_lines,
+    why_gone,
 )
 from runtime.config.loader import Settings
 from runtime.errors import SettingsError
@@ -220,6 +221,12 @@ def explain(config: Path | None, key: str, *, as_json: bool) -> None:
         return
     names = [name for name in key.split(".") if name]
     found = explained(names) if names else []
+    if names and not found and (why := why_gone(names)):
+        if as_json:
+            say_json([{"key": key, "gone": why}])
+        else:
+            click.echo(f"{key} is gone, and has no effect where it stands: {why}")
+        return
     if not found:
         near = get_close_matches(key, known_keys(names[:-1]), n=3)
         hint = f". Did you mean {' or '.join(near)}?" if near else ""

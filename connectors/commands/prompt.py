@@ -189,7 +189,7 @@ def _kit(config: AppConfig) -> tuple[MemoryKit, str]:
     name = config.memory.embedder
     metrics = MemoryMetrics(Metrics())
     if name == HASHING:
-        embedder = HashingEmbedder(config.memory.hashing_dimensions)
+        embedder = HashingEmbedder()
         return MemoryKit(config.memory, metrics, embedder), ""
     why = f"searched by words only: the embedder {name!r} is not asked from here"
     return MemoryKit(config.memory, metrics), "" if name == OFF else why

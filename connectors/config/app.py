@@ -237,9 +237,6 @@ class TracingConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Part of all messages that are traced, from 0 to 1. Unset: what
     OTEL_TRACES_SAMPLER says, else all."""
 
-    max_waiting: Count = 2048
-    """Most steps that wait to be sent; further ones are dropped and counted."""
-
 
 OTEL_LIBRARY = "opentelemetry.exporter.otlp.proto.http"
 """What the extra `otel` brings, last of all."""

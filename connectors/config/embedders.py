@@ -37,9 +37,6 @@ class HttpEmbedderConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     timeout: Seconds = 30.0
     """Seconds for one request; a question waits half of `memory.recall_timeout`."""
 
-    max_connections: Annotated[int, Meta(ge=1, le=1_000)] = 8
-    """Requests at once; more wait."""
-
 
 class OpenAIEmbedderConfig(
     HttpEmbedderConfig, frozen=True, kw_only=True, tag_field="kind", tag="openai"
@@ -81,6 +78,3 @@ class MemorySettings(MemoryConfig, frozen=True, kw_only=True):
     embedder: str = HASHING
     """Who makes vectors of what is remembered: `hashing` (embedded; by words and their
     parts), `off`, or one of `[embedders.<name>]`."""
-
-    hashing_dimensions: Dimensions = 256
-    """Of the embedded one's vectors, a byte each; more keep more words apart."""

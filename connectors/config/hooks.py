@@ -74,8 +74,5 @@ class HookConfig(Struct, frozen=True, forbid_unknown_fields=True):
     restart_first: Annotated[float, Meta(ge=0, le=3_600)] = 1.0
     """Seconds before it is started again; doubled for each further time in a row."""
 
-    restart_longest: Annotated[float, Meta(ge=0.1, le=3_600)] = 60.0
-    """Seconds that no such wait is longer than."""
-
     disabled: bool = False
     """Whether it is left out."""

@@ -41,9 +41,6 @@ class FetchConfig(Struct, frozen=True, forbid_unknown_fields=True):
     timeout: Seconds = 30.0
     """Seconds for one answer, redirects included."""
 
-    max_redirects: Annotated[int, Meta(ge=0, le=20)] = 3
-    """Redirects that are followed; each is checked like the first address."""
-
     max_at_once: Annotated[int, Meta(ge=1, le=1_000)] = 8
     """Answers fetched at once, three quarters of them for one person; more wait, within
     their `timeout`."""

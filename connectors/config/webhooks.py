@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from actors.config.values import Count, Name, Seconds
+from actors.config.values import Count, Name
 from runtime.secret import Secret
 
 Text = Annotated[str, Meta(min_length=1, max_length=20_000)]
@@ -91,22 +91,13 @@ class WebhookOutConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     timeout: Annotated[float, Meta(gt=0, le=60)] = 10.0
     """Seconds that the receiver may take to answer."""
 
-    at_once: Annotated[int, Meta(ge=1, le=32)] = 4
-    """Events that are sent at the same time."""
-
     max_waiting: Annotated[int, Meta(ge=1, le=100_000)] = 10_000
     """Events that may wait; of more, the oldest are given up. As many are kept of those
     given up."""
 
-    keep_dead_days: Annotated[float, Meta(gt=0, le=3_650)] = 30.0
-    """Days for which those can be sent by hand."""
-
 
 class WebhooksConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Webhooks: other programs start tasks, and are told what happens here."""
-
-    replay_window: Seconds = 300.0
-    """Seconds by which a sender's clock may differ; beyond that nothing is taken."""
 
     incoming: dict[Name, WebhookInConfig] = field(
         default_factory=dict[str, WebhookInConfig], name="in"

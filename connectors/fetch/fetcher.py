@@ -184,6 +184,9 @@ class Body(httpx.AsyncByteStream):
 AGENT = "callboard"
 """What `User-Agent` says."""
 
+MOST_REDIRECTS = 3
+"""Redirects that are followed; each is checked like the first address."""
+
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 PUBLIC_HEADERS = frozenset({"accept", "accept-language", "user-agent"})
@@ -246,7 +249,7 @@ class Fetcher:
 
     async def _follow(self, request: FetchRequest, target: Target) -> Fetched:
         headers = request.headers
-        for _ in range(self._config.max_redirects + 1):
+        for _ in range(MOST_REDIRECTS + 1):
             answer = await self._ask(request, target, headers)
             if isinstance(answer, Fetched):
                 return answer
@@ -258,9 +261,7 @@ class Fetcher:
             if answer.origin != target.origin:
                 headers = tuple(h for h in headers if h[0].lower() in PUBLIC_HEADERS)
             target = answer
-        raise FetchRefusedError(
-            f"{target.host}: above {self._config.max_redirects} redirects"
-        )
+        raise FetchRefusedError(f"{target.host}: above {MOST_REDIRECTS} redirects")
 
     async def _ask(
         self, request: FetchRequest, target: Target, headers: Headers

@@ -45,6 +45,9 @@ settings name one. No agent is called so."""
 
 # Chosen: a hook that always ends is started at intervals that grow to a minute; it
 # never takes others along, however long that goes on.
+LONGEST_WAIT = 60.0
+"""Seconds that no wait for a restart is longer than."""
+
 NEVER_TOO_OFTEN = 1_000_000
 
 ALWAYS = 10_000_000.0
@@ -126,7 +129,7 @@ def branch(
         backoff = Backoff(
             first=config.restart_first,
             then=config.restart_first,
-            maximum=config.restart_longest,
+            maximum=LONGEST_WAIT,
         )
         return Supervisor(
             (

@@ -68,6 +68,9 @@ called so."""
 
 # Chosen: a server that always fails is started at intervals that grow to a minute;
 # it never takes others along, however long that goes on.
+LONGEST_WAIT = 60.0
+"""Seconds that no wait for a restart is longer than."""
+
 NEVER_TOO_OFTEN = 1_000_000
 
 
@@ -89,7 +92,7 @@ def server_spec(
         backoff = Backoff(
             first=config.restart_first,
             then=config.restart_first,
-            maximum=config.restart_longest,
+            maximum=LONGEST_WAIT,
         )
         return Supervisor(
             children,

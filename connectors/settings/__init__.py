@@ -9,6 +9,7 @@ shapes of settings are in `connectors/config/`.
 __all__ = [
     "checks",
     "editing",
+    "folded",
     "load",
     "schema",
 ]

@@ -80,6 +80,7 @@ from connectors.settings.checks.tools import (
     check_workspace,
 )
 from connectors.settings.checks.webhooks import check_hooks, check_webhooks
+from connectors.settings.folded import FOLDED
 from connectors.tools.registry import TOOLS
 from runtime.config.loader import Complaint, LoadOptions, Settings, close_to, load
 from runtime.config.tree import Node, assignment, inherit
@@ -158,6 +159,7 @@ def load_app(
             start=start,
             overrides=overrides(environment, given),
             needs_secrets=needs_secrets,
+            folded=FOLDED,
             instead=instead or {},
         ),
     )

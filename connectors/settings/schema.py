@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct
 from msgspec import inspect as shapes
 
+from connectors.settings.folded import FOLDED
 from connectors.settings.load import settings_type
 from runtime.config.messages import bare, sample, toml
 from runtime.config.tree import BEFORE, INCLUDE
@@ -110,6 +111,30 @@ def explained(names: Sequence[str]) -> list[Explained]:
         found = [pair for each in found for pair in inside(parts, *each, name)]
     told = [explanation(parts, *each) for each in found]
     return [each for number, each in enumerate(told) if each not in told[:number]]
+
+
+def why_gone(names: Sequence[str]) -> str:
+    """Say why a setting that once was is gone; empty: there never was one."""
+    whole = settings_schema()
+    parts = whole["$defs"]
+    found: list[tuple[str, Schema]] = [("", whole)]
+    for name in names[:-1]:
+        found = [pair for each in found for pair in inside(parts, *each, name)]
+    for _, node in found:
+        for table in structs_in(parts, node):
+            if why := FOLDED.get(str(table.get("title")), {}).get(names[-1]):
+                return why
+    return ""
+
+
+def structs_in(parts: object, node: Schema) -> Iterator[Schema]:
+    """Give the tables that a part of a schema may be, or be a list of."""
+    for each in choices(parts, node):
+        items = each.get("items")
+        if is_schema(items):
+            yield from structs_in(parts, items)
+        else:
+            yield each
 
 
 def whole_of(parts: object, node: Schema) -> Schema:

@@ -15,7 +15,8 @@ from msgspec import Struct, field
 
 from connectors.config import mcp_servers as servers_file
 from connectors.config.mcp import McpServerConfig, ServerName
-from runtime.config.loader import decode
+from connectors.settings.folded import FOLDED
+from runtime.config.loader import LoadOptions, decode
 from runtime.config.tree import Node, Origin
 from runtime.errors import SettingsError
 from runtime.secret import Secret
@@ -71,7 +72,8 @@ def servers_of(folder: SkillFolder, environment: Mapping[str, str]) -> Brings:
     else:
         return Brings({})
     top = Node({servers_file.SERVERS: table}, origin, origin)
-    settings = decode(top, SkillServers, environment=environment)
+    options = LoadOptions(folded=FOLDED)
+    settings = decode(top, SkillServers, environment=environment, options=options)
     found = settings.value.mcp_servers
     if len(found) > MOST_SERVERS:
         raise origin.error(f"a skill may bring {MOST_SERVERS} servers at most")

@@ -20,7 +20,7 @@ from msgspec import inspect as shapes
 
 from runtime.config.messages import close_to, dotted
 from runtime.config.positions import Path as Way
-from runtime.config.shape import Fit, Start
+from runtime.config.shape import Fit, Folded, Start
 from runtime.config.tree import INCLUDE, FileReader, Node, Origin, override
 from runtime.errors import SettingsError, SettingsListError
 from runtime.secret import Secret
@@ -75,6 +75,9 @@ class LoadOptions:
     needs_secrets: bool = True
     """Whether a secret whose source is not there is a mistake. If not, an `UnsetSecret`
     stands for it; one that is there must be right in any case."""
+
+    folded: Folded = field(default_factory=dict[str, Mapping[str, str]])
+    """Keys that tables once had, and why they are gone: no mistake, but told."""
 
     instead: Mapping[Path, str] = field(default_factory=dict[Path, str])
     """By resolved path, what is read instead of a file's own text: a change that is
@@ -162,7 +165,8 @@ def decode(
     Raises:
         SettingsError: as `load`.
     """
-    fit = Fit(environment, options.start, top.value.file, options.needs_secrets)
+    file, needs_secrets = top.value.file, options.needs_secrets
+    fit = Fit(environment, options.start, file, needs_secrets, options.folded)
     plain = fit.value(top, shapes.type_info(kind), ())
     refuse(fit.errors)
     try:

@@ -46,6 +46,10 @@ Start = Callable[[Path], Path]
 """Gives the folder at which paths of written things start, by a settings file's own."""
 
 
+Folded = Mapping[str, Mapping[str, str]]
+"""By the name of a Struct and of a key that it had once, why that is gone."""
+
+
 def is_written_path(kind: shapes.Type) -> bool:
     """Tell whether a type is `WrittenPath`, perhaps with bounds of its own."""
     return is_marked(kind, IS_PATH)
@@ -70,12 +74,14 @@ class Fit:
         start: where paths of written things start.
         file: the settings file itself; where those start that no file sets.
         needs_secrets: whether a secret whose source is not there is a mistake.
+        folded: keys that are gone.
     """
 
     environment: Mapping[str, str]
     start: Start = Path
     file: str = ""
     needs_secrets: bool = True
+    folded: Folded = field(default_factory=dict[str, Mapping[str, str]])
     unset: list[SettingsError] = field(default_factory=list["SettingsError"])
     """Secrets whose source is not there, if none is needed."""
 
@@ -96,6 +102,13 @@ class Fit:
             self.told.add(id(node))
             self.errors.append(origin.error(text, hint))
         return WRONG
+
+    def leave_out(self, node: Node, way: Way, why: str) -> None:
+        """Warn, once, of a key that has no effect any more."""
+        if id(node) not in self.told:
+            self.told.add(id(node))
+            text = f"{words.dotted(way)} has no effect any more: {why}"
+            self.warnings.append(node.key.error(text, "take it out"))
 
     def value(self, node: Node, kind: shapes.Type, way: Way) -> object:
         """Hold one value against its type.
@@ -141,6 +154,7 @@ class Fit:
         fields = {item.encode_name: item for item in kind.fields}
         # The loader has taken `include` out; whoever mistypes it must be told.
         known = [*fields, kind.tag_field if way else INCLUDE]
+        folded = self.folded.get(kind.cls.__name__, {})
         plain: dict[str, object] = {}
         for key, child in table.items():
             if key in fields:
@@ -149,6 +163,8 @@ class Fit:
             elif key == kind.tag_field:
                 plain[key] = child.content
                 self.origins[*way, key] = child.value
+            elif why := folded.get(key):
+                self.leave_out(child, (*way, key), why)
             else:
                 place = f"in {words.dotted(way)}" if way else "at the top"
                 names = (part for part in way if isinstance(part, str))

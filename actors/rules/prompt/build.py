@@ -107,9 +107,8 @@ def _said_once(brief: Brief) -> Brief:
         return brief
     shown = {_squeezed(each) for each in brief.summaries}
     summaries = _unsaid(memories.summaries, shown)
-    most = brief.context.max_summaries
-    if most and not _shut(brief, "recall"):
-        shown |= {_squeezed(each) for each in summaries[-most:]}
+    if brief.context.budgets.summaries and not _shut(brief, "recall"):
+        shown |= {_squeezed(each) for each in summaries}
     logs = _unsaid(memories.logs, shown)
     shown |= {_squeezed(each) for each in logs}
     said = [_squeezed(without_sender(each)) for each in brief.said]
@@ -324,8 +323,7 @@ def _known(brief: Brief) -> Iterator[Layer]:
         title, why = "[Lessons you have learnt]", "lessons in its memory"
         items = made.listed(memories.lessons)
         yield made.of_items("lessons", title, items, budgets.lessons, why=why)
-    most = brief.context.max_summaries
-    newest = [made.indented(each) for each in memories.summaries[-most:] if most]
+    newest = [made.indented(each) for each in memories.summaries]
     title = "[What was said earlier]"
     section = Section("summaries", title, budgets.summaries, is_fresh=False)
     # Newest first, since items over the budget are left out from the end.
@@ -393,9 +391,8 @@ def _zone(brief: Brief) -> str:
 def _relevant(brief: Brief) -> Iterator[Layer]:
     """Return the memories that are relevant to this message."""
     facts = [fact for fact in brief.memories.relevant if not _is_no_fact(fact)]
-    most = brief.context.max_facts
     section = Section("relevant", "[Memory context]", brief.context.budgets.facts)
-    yield from _gated(brief, "recall", section, made.listed(facts[:most]))
+    yield from _gated(brief, "recall", section, made.listed(facts))
 
 
 def _is_no_fact(fact: PromptMemory) -> bool:

@@ -68,7 +68,7 @@ async def probe(config: SlackConfig) -> dict[str, list[Finding]]:
     await bridge.start()
     found: dict[str, list[Finding]] = {}
     try:
-        wire = SdkWire(bridge, config.base_url, WITHIN, config.ping_every)
+        wire = SdkWire(bridge, config.base_url, WITHIN)
         async with wire.open() as line:
             for agent, account in config.accounts.items():
                 found[agent] = await ask(agent, account, line)

@@ -61,9 +61,6 @@ class SlackConfig(ConnectorConfig, frozen=True, tag="slack"):
     request_timeout: Seconds = 30.0
     """Seconds a request may take in all."""
 
-    ping_every: Annotated[float, Meta(ge=1, le=300)] = 15.0
-    """Seconds between two looks whether the connection is alive."""
-
     backfill: Annotated[int, Meta(ge=0, le=10_000)] = 500
     """Most messages of one channel that are fetched after a gap; 0: none."""
 

@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 MOST_MESSAGE = 4 * 1024 * 1024
 """Bytes of one message of a connection."""
 
+PING_EVERY = 15.0
+"""Seconds between two looks whether the connection of Socket Mode is alive."""
+
 CONNECT_TIMEOUT = 10.0
 
 NOT_ASKED = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
@@ -72,7 +75,11 @@ class SdkWire:
     """
 
     def __init__(
-        self, bridge: Bridge, base_url: str, timeout: float, ping_every: float
+        self,
+        bridge: Bridge,
+        base_url: str,
+        timeout: float,
+        ping_every: float = PING_EVERY,
     ) -> None:
         self._bridge = bridge
         self._base_url = base_url.strip().rstrip("/") + "/"

@@ -188,7 +188,5 @@ def make_transport(
 ) -> SlackTransport:
     """Make the transport of one workspace's apps."""
     marks = StoredBookmarks(ConnectorShelf(parts.store, parts.clock, name), MARKS)
-    wire = SdkWire(
-        parts.bridge, config.base_url, config.request_timeout, config.ping_every
-    )
+    wire = SdkWire(parts.bridge, config.base_url, config.request_timeout)
     return SlackTransport(name, config, parts, marks, wire)

@@ -9,7 +9,6 @@ from typing import Annotated
 from msgspec import Meta
 
 from actors.config.access import AccessConfig
-from actors.config.values import Seconds
 from actors.rules.prompt.texts import ReplyStyle
 from connectors.chat.platforms import Platform
 from connectors.config.app import AppConfig, ConnectorConfig
@@ -53,21 +52,8 @@ class WebSocketConfig(ConnectorConfig, frozen=True, tag="websocket"):
     messages_per_minute: Annotated[int, Meta(ge=0)] = 60
     """Messages taken of one connection in a minute; 0: any."""
 
-    hello_timeout: Seconds = 10.0
-    """Seconds a client has to ask for a WebSocket, and where a key is needed to show
-    it."""
-
-    ping_interval: Seconds = 20.0
-    """Seconds between the pings by which it is seen whether a client is there."""
-
-    ping_timeout: Seconds = 20.0
-    """Seconds a client has to answer one."""
-
     idle_timeout: Annotated[float, Meta(ge=0)] = 3_600.0
     """Seconds without a word from a client nor for it until it is let go; 0: never."""
-
-    stall_timeout: Seconds = 30.0
-    """Seconds a client may leave unread what is sent to it."""
 
     keep_messages: Annotated[int, Meta(ge=1, le=100_000)] = 500
     """Newest messages kept for each client, should it come back."""

@@ -50,6 +50,16 @@ if TYPE_CHECKING:
     from connectors.chat.websocket.shared import SocketShared
 
 
+HELLO_WITHIN = 10.0
+"""Seconds a client has to ask for a WebSocket, and where needed to show a key."""
+
+# Chosen: shorter than the 60 s after which proxies close a connection that is silent.
+PING_EVERY = 20.0
+"""Seconds between the pings by which it is seen whether a client is there."""
+
+PONG_WITHIN = 20.0
+"""Seconds a client has to answer one."""
+
 KEY_HINT = 'send "Authorization: Bearer <key>", or the key in the first frame'
 
 
@@ -78,7 +88,7 @@ async def receive(wire: ClientConnection, shared: SocketShared, where: str) -> G
         RefusedError: it is not let in.
         GoneError: it has gone.
     """
-    head = await hear_head(wire, shared.config.hello_timeout)
+    head = await hear_head(wire, HELLO_WITHIN)
     try:
         check_head(head, shared)
         has_key = check_key(head.key, shared)
@@ -152,7 +162,7 @@ async def first_words(wire: ClientConnection, shared: SocketShared) -> Guest:
         GoneError: the client has gone.
     """
     heard: list[str] = []
-    with trio.move_on_after(shared.config.hello_timeout):
+    with trio.move_on_after(HELLO_WITHIN):
         while not heard:
             heard = [each for each in await wire.hear() if isinstance(each, str)]
     if heard:
@@ -405,10 +415,10 @@ class Visit:
         """Let a client go that is not there any more, or has nothing to say."""
         config = self._shared.config
         while True:
-            await trio.sleep(config.ping_interval)
+            await trio.sleep(PING_EVERY)
             self._pong = trio.Event()
             await self._wire.ping(str(self._cursor).encode())
-            with trio.move_on_after(config.ping_timeout) as late:
+            with trio.move_on_after(PONG_WITHIN) as late:
                 await self._pong.wait()
             if late.cancelled_caught:
                 raise ClientGoneError("silent")

@@ -22,7 +22,13 @@ from connectors.chat.server_transport import ListenError, ServerTransport, liste
 from connectors.chat.websocket import frames
 from connectors.chat.websocket.connection import ClientConnection
 from connectors.chat.websocket.frames import ClientGoneError, ClientRefusedError
-from connectors.chat.websocket.session import Guest, Visit, let_go, receive
+from connectors.chat.websocket.session import (
+    HELLO_WITHIN,
+    Guest,
+    Visit,
+    let_go,
+    receive,
+)
 from connectors.chat.websocket.shared import SocketCounters, SocketMetrics, SocketShared
 from connectors.config.checks import is_loopback
 from runtime.errors import StoreError, StoreUnavailableError
@@ -37,6 +43,9 @@ if TYPE_CHECKING:
     from connectors.chat.websocket.platform import WebSocketConfig
 
 LOG = EventLog("websocket")
+
+STALLED_AFTER = 30.0
+"""Seconds a client may leave unread what is sent to it."""
 
 NOT_LISTENING = "the WebSocket server is not listening"
 SILENCE = "nothing to say"
@@ -164,7 +173,7 @@ class WebSocketTransport(ServerTransport):
             where: its address, for the record of those who are not let in.
         """
         config = self._config
-        wire = ClientConnection(stream, config.max_frame_bytes, config.stall_timeout)
+        wire = ClientConnection(stream, config.max_frame_bytes, STALLED_AFTER)
         why = "refused"
         try:
             guest = await self._let_in(wire, shared, where)
@@ -201,7 +210,7 @@ class WebSocketTransport(ServerTransport):
                 next(iter(self._waiting.values())).cancel()
             try:
                 if self._is_full:
-                    with trio.move_on_after(self._config.hello_timeout):
+                    with trio.move_on_after(HELLO_WITHIN):
                         await wire.hear_head()
                 else:
                     guest = await receive(wire, shared, where)

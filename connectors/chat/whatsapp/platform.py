@@ -85,10 +85,6 @@ class WhatsAppConfig(ConnectorConfig, frozen=True, tag="whatsapp"):
     request_timeout: Seconds = 30.0
     """Seconds a request may take in all."""
 
-    media_timeout: Annotated[float, Meta(gt=0, le=60)] = 8.0
-    """Seconds in which all files of one webhook must have come; what comes later is
-    left out, and the message says so. Meta waits for our answer meanwhile."""
-
     max_media_bytes: Count = 16_777_216
     """Largest file that is fetched with a message, in bytes; all files of one message
     have at most 40 MiB together."""

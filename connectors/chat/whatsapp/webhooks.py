@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 LOG = EventLog("whatsapp")
 
+FILES_WITHIN = 8.0
+"""Seconds in which all files of one webhook must have come: Meta waits meanwhile."""
+
 LONGEST_CHALLENGE = 256
 """Characters."""
 
@@ -94,7 +97,7 @@ class WhatsAppWebhooks:
         self._note(news)
         for status in news.statuses:
             self._learn(status)
-        until = trio.current_time() + shared.config.media_timeout
+        until = trio.current_time() + FILES_WITHIN
         for heard in news.heard:
             # Why no further one after that: they would be stored in another order.
             if not await self._submitter.submit(heard, self._ingress, until):

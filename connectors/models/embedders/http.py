@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from actors.ports import Embedder
 
+AT_ONCE = 8
+"""Requests at once; more wait."""
+
 MOST_ANSWER = 64 * 1024 * 1024
 """Bytes; 256 vectors of 8,192 dimensions are some 25 million."""
 
@@ -97,7 +100,7 @@ class HttpEmbedder:
             transport=transport
             or KeptConnections(
                 url,
-                most=config.max_connections,
+                most=AT_ONCE,
                 connect_timeout=min(config.timeout, 10.0),
                 write_timeout=WRITE_TIMEOUT,
             ),

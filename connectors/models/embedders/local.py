@@ -35,7 +35,7 @@ class HashingEmbedder:
         dimensions: of its vectors; more keep more words apart.
     """
 
-    def __init__(self, dimensions: int) -> None:
+    def __init__(self, dimensions: int = 256) -> None:
         self._dimensions = dimensions
         self._space = f"hashing-1/{dimensions}"
 

@@ -103,9 +103,6 @@ class WebConfig(ConnectorConfig, frozen=True, tag="web"):
     max_channels: Annotated[int, Meta(ge=1, le=100_000)] = 10_000
     """Channels kept; beyond, no new one is made."""
 
-    max_participants: Annotated[int, Meta(ge=1, le=10_000)] = 1_000
-    """Who may be in one channel, at most."""
-
     max_jobs: Annotated[int, Meta(ge=1, le=10_000)] = 1_000
     """Jobs and sessions kept, of each so many."""
 

@@ -102,7 +102,7 @@ def test_whatever_is_wished_nobody_has_what_is_not_granted(
         assert agent.model in {"large", "small"}
         assert set(agent.delegates) <= known - {name}
         told = agent.role + agent.prompt
-        assert 0 < len(told) <= TERMS.hiring.max_prompt_chars
+        assert 0 < len(told) <= hired.MOST_CHARS
         assert len(agent.description) <= hired.LONGEST_DESCRIPTION
         for text in (told, agent.title, agent.description):
             assert not any(

@@ -22,6 +22,7 @@ from actors.memory.messages import (
     SetState,
     Summarise,
 )
+from actors.memory.review import MOST_NOTES
 from runtime.errors import MisuseError, StoreUnavailableError
 from runtime.store.facts import FactListing
 from runtime.store.in_memory import MemoryStore
@@ -144,9 +145,11 @@ async def test_secrets_and_phone_numbers_are_not_remembered(
         ]
 
 
+SHORT = MemoryConfig(max_fact_chars=100)
+
+
 async def test_notes_that_cannot_be_kept_say_why(autojump_clock: Clock) -> None:
-    config = MemoryConfig(max_notes=9, max_fact_chars=100)
-    async with remembering_bed(autojump_clock, config=config) as bed:
+    async with remembering_bed(autojump_clock, config=SHORT) as bed:
         considered = await bed.consider(
             fact("  "),
             fact("x" * 101),
@@ -157,6 +160,7 @@ async def test_notes_that_cannot_be_kept_say_why(autojump_clock: Clock) -> None:
             fact("Likes tea", scope="agent"),
             Forget(scopes=(SAM,)),
             Forget(scopes=("agent",)),
+            *[fact("Likes tea", scope="agent")] * (MOST_NOTES - 9),
             fact("Likes tea"),
         )
         assert outcomes(considered) == [
@@ -169,6 +173,7 @@ async def test_notes_that_cannot_be_kept_say_why(autojump_clock: Clock) -> None:
             "not_owner",
             "other_scope",
             "not_owner",
+            *["not_owner"] * (MOST_NOTES - 9),
             "too_many",
         ]
         assert considered.changes == ()

@@ -83,8 +83,6 @@ configs = st.builds(
     inject_chars=st.integers(1, 2_000),
     content_chars=st.integers(1, 500),
     min_score=st.floats(0, 1),
-    vector_weight=st.floats(0, 1),
-    keyword_weight=st.floats(0, 1),
     mmr_lambda=st.none() | st.floats(0, 1),
 )
 ASKED = RankingQuery(WORDS, SCOPES, NOW)

@@ -38,7 +38,7 @@ WEB = "[connectors.web]\nkind = 'http'\n"
         ("planner = 'scriptd'", "planner: there is no model 'scriptd'"),
         ("executor = 'scriptd'", "executor: there is no model 'scriptd'"),
         ("run_tokens = 10", "run_tokens must be"),
-        ("planner_retries = 6", "planner_retries must be"),
+        ("planner_timeout = 0", "planner_timeout must be"),
     ],
 )
 def test_a_mistake_is_told_with_its_place(

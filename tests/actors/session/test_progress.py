@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import trio
 import trio.testing
 
+from actors.config.presence import TYPING_EVERY
 from actors.messages.deliveries import Abilities
 from actors.session.progress import ProgressSignals, RenewTyping
 from actors.transport import Account
@@ -35,6 +36,6 @@ async def test_typing_is_due_once_though_two_calls_went_on_at_once(
             signals.resume()
 
         ref.tell(go_on)
-        await trio.sleep(1.5 * given.presence.typing_every)
+        await trio.sleep(1.5 * TYPING_EVERY)
         due = [x for x in session.log if isinstance(x, RenewTyping)]
         assert due == [RenewTyping("t1")]

@@ -123,8 +123,7 @@ async def test_a_turn_waits_for_the_first_start_and_not_for_ever(
 
 async def test_restarts_come_slower_and_slower(autojump_clock: MockClock) -> None:
     connection = FakeConnection("a", is_mute=True)
-    settings: dict[str, float] = {"start_timeout": 1.0, "restart_longest": 60.0}
-    async with standing(autojump_clock, connection, **settings):
+    async with standing(autojump_clock, connection, start_timeout=1.0):
         await trio.sleep(60)
         in_the_first_minute = connection.opened
         await trio.sleep(600)

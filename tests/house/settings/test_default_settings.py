@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
+import pytest
+
+from connectors.cli import run
 from connectors.config.app import AppConfig
+from connectors.settings.folded import FOLDED
+from connectors.settings.load import load_app, settings_type
+from connectors.settings.schema import structs_below
 from tests.house.settings.test_config_files import default_text
 from tests.house.test_stored_names import keys
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from msgspec import Struct
 
 HEADER = re.compile(r"^\[\[?([^\]]+)\]\]?")
 KEY = re.compile(r"^(?:# )?([A-Za-z_]+) = ")
@@ -63,3 +75,57 @@ def test_a_setting_that_is_not_there_is_found() -> None:
     assert pattern_of("agents.*.model").search(shown)
     assert not pattern_of("agents.*.modell").search(shown)
     assert not pattern_of("store.paths").search(shown)
+
+
+def test_what_is_gone_was_of_a_table_that_is_there_and_says_why() -> None:
+    structs: dict[str, type[Struct]] = {}
+    structs_below(settings_type(), structs)
+    for table, gone in FOLDED.items():
+        fields = structs[table].__struct_encode_fields__
+        assert set(gone).isdisjoint(fields), table
+        assert all(gone.values()), table
+
+
+OLD = """
+default_agent = "anna"
+[models.scripted]
+kind = "scripted"
+script = "rules.toml"
+[memory]
+sweep_every = "never, please"
+[agent_defaults.context]
+max_facts = 9
+[agents.anna]
+prompt = "You are Anna."
+[agents.ben]
+prompt = "You are Ben."
+[connectors.page]
+kind = "page"
+[connectors.ws]
+kind = "websocket"
+ping_interval = 5
+[[budgets]]
+scope = "user"
+hard_tokens = 9
+on_hard = "stop"
+"""
+
+
+def test_a_setting_that_is_gone_is_told_once_and_has_no_effect(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "rules.toml").write_text("", encoding="utf-8")
+    path = tmp_path / "callboard.toml"
+    path.write_text(OLD, encoding="utf-8")
+    settings = load_app(path, {"CALLBOARD_PRESENCE__TYPING_EVERY": "9"})
+    told = {each.text: each for each in settings.warnings}
+    assert len(told) == len(settings.warnings) == 5
+    why = FOLDED["MemorySettings"]["sweep_every"]
+    gone = told[f"memory.sweep_every has no effect any more: {why}"]
+    assert (gone.line, gone.hint) == (7, "take it out")
+    assert sum("max_facts" in text for text in told) == 1
+    assert run(["config", "explain", "connectors.any.ping_interval"]) == 0
+    assert "is gone, and has no effect where" in capsys.readouterr().out
+    path.write_text(OLD.replace('kind = "websocket"', 'kind = "http"'), "utf-8")
+    assert run(["config", "check", "--config", str(path)]) == 1
+    assert "unknown key 'ping_interval'" in capsys.readouterr().err

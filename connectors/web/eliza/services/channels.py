@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from connectors.web.eliza.platform import WebConfig
     from connectors.web.history import ConnectorStore
 
+MOST_PARTICIPANTS = 1_000
+"""Who may be in one channel."""
+
 MOST_SERVERS = 1_000
 
 DEFAULT = ElizaServer(id=ZERO, name="Default Server")
@@ -53,7 +56,7 @@ class Channels:
         self._names = names
         self._history = history
         self._tell = tell
-        self._most = config.max_participants
+        self._most = MOST_PARTICIPANTS
         self._servers = StoredTable(place, "web_server", ElizaServer, MOST_SERVERS)
         self._channels = StoredTable(
             place, "web_channel", ElizaChannel, config.max_channels

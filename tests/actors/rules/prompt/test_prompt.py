@@ -105,8 +105,8 @@ def layers_of(brief: Brief) -> list[Layer]:
     return [x for x in build(brief, ROOMY).layers if x.name == "project"]
 
 
-def test_memory_context_is_the_end_of_the_prompt_and_has_four_facts() -> None:
-    facts = "".join(f"\n- key {n}: fact {n}" for n in range(4))
+def test_memory_context_is_the_end_of_the_prompt_and_has_all_facts() -> None:
+    facts = "".join(f"\n- key {n}: fact {n}" for n in range(6))
     assert build(BRIEF, ROOMY).text.endswith(f"\n\n[Memory context]{facts}")
 
 
@@ -116,7 +116,7 @@ def test_a_summary_stands_once_in_the_newest_of_its_places() -> None:
     assert "[Daily log]\n- d\n\n" in text
     assert "[What was said earlier]\n- c\n\n" in text
     assert text.count("- a b") == 1
-    none = replace(with_context(max_summaries=0), memories=both)
+    none = replace(with_context(budgets=LayerBudgets(summaries=0)), memories=both)
     assert "[Daily log]\n- d\n- c\n- a b\n\n" in build(none, ROOMY).text
 
 
@@ -315,9 +315,9 @@ def test_the_reserve_of_a_small_window_is_a_quarter() -> None:
     assert tokens_for(ContextConfig(), 1_000_000) == 0
 
 
-def test_the_newest_summaries_are_kept_newest_first() -> None:
+def test_summaries_are_told_newest_first() -> None:
     summary = build(BRIEF, ROOMY).summary
-    assert summary == "[What was said earlier]\n- fourth\n- third\n- second"
+    assert summary == "[What was said earlier]\n- fourth\n- third\n- second\n- first"
 
 
 def test_what_is_no_fact_is_not_told_as_one() -> None:

@@ -75,7 +75,7 @@ SIGNING = 'signing_secret = { env = "SIGNING" }'
         ('{ env = "BOT" }', '"xoxb-open"', 10, "secret"),
         ('kind = "slack"', 'kind = "slack"\nslash_command = "x"', 9, "slash_command"),
         ('kind = "slack"', 'kind = "slack"\nbase_url = "slack"', 9, "no http or https"),
-        ('kind = "slack"', 'kind = "slack"\nping_every = 0', 9, "ping_every"),
+        ('kind = "slack"', 'kind = "slack"\nrequest_timeout = 0', 9, "request_timeout"),
     ],
 )
 def test_a_mistake_is_told_with_its_line(

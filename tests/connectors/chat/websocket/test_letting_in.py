@@ -14,7 +14,7 @@ from runtime.secret import Secret
 from tests.support.chat.websocket_bed import ZOE, open_sockets
 
 KEY = "a-key-that-nobody-guesses-ever"
-KEYED = WebSocketConfig(port=0, api_key=Secret(KEY), hello_timeout=5.0)
+KEYED = WebSocketConfig(port=0, api_key=Secret(KEY))
 
 
 @pytest.mark.parametrize(
