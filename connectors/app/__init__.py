@@ -7,6 +7,7 @@ processes stand by for each other.
 
 __all__ = [
     "app",
+    "forwarding",
     "hooks",
     "kit",
     "models",

@@ -7,7 +7,9 @@ with the page, and `python -m callboard`. It ends with 1 if something is missing
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import tempfile
 import threading
@@ -98,6 +100,7 @@ def serves_the_page(program: str, home: Path) -> None:
                     break
             admin, page = found["admin"], found["page"]
             expect("callboard_build_info", httpx.get(f"{admin}/metrics").text)
+            is_healthy(str(Path(program).with_name("python")), admin, home.parent)
             shown = httpx.get(page, follow_redirects=True).text
             expect("<html", shown)
             (style, *_) = [x for x in shown.split('"') if x.endswith(".css")]
@@ -105,6 +108,19 @@ def serves_the_page(program: str, home: Path) -> None:
         finally:
             late.cancel()
             process.terminate()
+
+
+def is_healthy(python: str, admin: str, folder: Path) -> None:
+    """Look after a server as the container image does; its extras are those here."""
+    image = ROOT / "config" / "deploy" / "container" / "Dockerfile"
+    text = image.read_text(encoding="utf-8")
+    (extras,) = re.findall(r'"\.\[([\w,]+)\]"', text)
+    expect(EXTRAS, extras)
+    (check,) = re.findall(r"^  CMD (\[.*\])$", text, re.MULTILINE)
+    _, *options, code = json.loads(check)
+    here = code.replace("http://127.0.0.1:8082", admin)
+    expect(admin, here)
+    run(python, *options, here, folder=folder)
 
 
 def main() -> None:

@@ -40,6 +40,16 @@ HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 METRIC = re.compile(r"\bcallboard_[a-z_]+[a-z]")
 SUFFIX = re.compile(r"_(total|bucket|count|sum|created)$")
 BLOCK = re.compile(r"^( *)```toml\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+SHELL = re.compile(r"^ *```sh\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+PROGRAMS = {
+    *("callboard", "python", "python3", "pip", "poe"),
+    *("cd", "chmod", "chown", "cp", "export", "install", "mkdir", "printf", "touch"),
+    *("createdb", "createuser", "pg_dump", "pg_restore"),
+    *("curl", "docker", "mail", "openssl", "systemctl"),
+}
+"""What shell lines of the docs may call, in whatever folder it lies."""
+
+OURS = re.compile(r"(?:actors|benchmarks|config|connectors|docs|runtime|tests)/")
 SHAPE = ("unknown key", "expected", "must be one of", "not a valid")
 """Words of complaints about a block itself, not about what it leaves out."""
 
@@ -69,6 +79,49 @@ def settings_blocks() -> list[tuple[str, str]]:
         for number, (_, text) in enumerate(BLOCK.findall(page.read_text()), 1)
         if not text.startswith("[project.")
     ]
+
+
+def shell_lines(text: str) -> list[list[str]]:
+    """Give the words of each line of the shell blocks of a page."""
+    lines: list[list[str]] = []
+    for block in SHELL.findall(text):
+        rest = ""
+        for line in str(block).replace("\\\n", " ").splitlines():
+            words = shlex.shlex(f"{rest}{line}", posix=True, punctuation_chars=True)
+            words.whitespace_split = True
+            try:
+                lines.append(list(words))
+                rest = ""
+            except ValueError:  # a text goes on in the next line
+                rest += f"{line}\n"
+        assert not rest, rest
+    return lines
+
+
+def called(words: list[str]) -> list[tuple[str, str]]:
+    """Give each program that a line calls, without its folder, and its first word."""
+    found: list[tuple[str, str]] = []
+    is_next = True
+    for number, word in enumerate(words):
+        if word in {"|", "&&", "||", ";", "&", "(", ")"}:
+            is_next = True
+        elif is_next and word != "sudo" and not re.match(r"\w+=", word):
+            is_next = False
+            found.append((word.rpartition("/")[2], "".join(words[number + 1 :][:1])))
+    return found
+
+
+def wrong_in_shell(text: str) -> list[str]:
+    """Name programs that are not known, and files and tasks that are not there."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        tasks = tomllib.load(file)["tool"]["poe"]["tasks"]
+    wrong: list[str] = []
+    for words in shell_lines(text):
+        wrong += [x for x in words if OURS.match(x) and not (ROOT / x).exists()]
+        for name, argument in called(words):
+            if name not in PROGRAMS or (name == "poe" and argument not in tasks):
+                wrong.append(f"{name} {argument}")
+    return wrong
 
 
 def test_the_readme_is_short() -> None:
@@ -128,6 +181,17 @@ def test_every_option_exists(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_shell_line_names_programs_and_files_that_there_are(page: Path) -> None:
+    assert wrong_in_shell(page.read_text()) == []
+
+
+def test_a_wrong_shell_line_would_be_noticed() -> None:
+    lines = "A=1 .venv/bin/callbord x && poe chek\ncp config/none.toml . | sort\n"
+    found = wrong_in_shell(f"```sh\n{lines}curl -d 'a\n b' x\n```\n")
+    assert found == ["callbord x", "poe chek", "config/none.toml", "sort "]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
 def test_every_metric_exists(page: Path) -> None:
     known = known_metrics()
     told = set(METRIC.findall(page.read_text()))
@@ -143,7 +207,8 @@ def test_every_settings_block_is_understood(
     file = tmp_path / "callboard.toml"
     file.write_text(text.replace("connectors.NAME.", "connectors.discord."))
     try:
-        load_app(file, dict(os.environ), needs_secrets=False)
+        settings = load_app(file, dict(os.environ), needs_secrets=False)
+        assert "has no effect any more" not in str(settings.warnings), place
     except SettingsError as error:
         wrong = [x for x in map(str, error.problems) if any(y in x for y in SHAPE)]
         assert not wrong, place
