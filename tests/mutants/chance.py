@@ -28,9 +28,17 @@ SWAPPED: dict[type[ast.cmpop], str] = {
     ast.NotIn: "in",
 }
 
-LOGGED = {"debug", "info", "warning", "error", "exception"}
+LOGGED = {"debug", "info", "warning", "error", "exception", "fault"}
+ENCODED = ("open", "read_text", "write_text")
 DESCRIBED = {"counter", "gauge", "histogram", "TypeVar", "NewType"}
 HIDDEN = {"__all__", "__slots__", "__repr__", "__str__"}
+DEFAULTS = {
+    *((function, "encoding", "'utf-8'") for function in ENCODED),
+    ("zip", "strict", "True"),
+    ("run", "check", "False"),
+}
+"""Function, argument, value: what holds without, or in a program without a mistake."""
+
 MUCH = 60
 """From here on a number is a time or a bound that one more does not change."""
 
@@ -156,6 +164,8 @@ class Finder(ast.NodeVisitor):
         body = node.body[1:] if ast.get_docstring(node) else node.body
         for each in body:
             self.visit(each)
+        while body and is_silent(body[-1]):
+            body = body[:-1]
         for each in body[1:]:
             if not isinstance(each, ast.Return | ast.Raise | ast.Pass):
                 start = self._start(each)
@@ -247,7 +257,7 @@ class Finder(ast.NodeVisitor):
         if said_only(node):
             return
         for place, each in enumerate(node.keywords):
-            if each.arg is not None:
+            if each.arg is not None and not is_default(node, each):
                 keywords = [*node.keywords[:place], *node.keywords[place + 1 :]]
                 shorter = ast.Call(node.func, node.args, keywords)
                 self._add(node, "dropped argument", ast.unparse(shorter))
@@ -298,6 +308,25 @@ class Finder(ast.NodeVisitor):
         assert node.end_lineno
         assert node.end_col_offset is not None
         return self._begin[node.end_lineno - 1] + node.end_col_offset
+
+
+def is_silent(statement: ast.stmt) -> bool:
+    """Tell whether a statement at the end of a function does nothing anybody sees."""
+    if isinstance(statement, ast.Expr):
+        value = statement.value
+        is_call = isinstance(value, ast.Call) and said_only(value)
+        return is_call or isinstance(value, ast.Constant)
+    names = statement.targets if isinstance(statement, ast.Delete) else []
+    is_del = bool(names) and all(isinstance(each, ast.Name) for each in names)
+    return is_del or isinstance(statement, ast.Assert | ast.Pass)
+
+
+def is_default(call: ast.Call, given: ast.keyword) -> bool:
+    """Tell whether an argument changes nothing: it only says what holds anyway."""
+    function = ast.unparse(call.func).split(".")[-1]
+    return (function, given.arg, ast.unparse(given.value)) in DEFAULTS or (
+        function == "start_soon" and given.arg == "name"
+    )
 
 
 def said_only(call: ast.Call) -> bool:

@@ -31,6 +31,14 @@ def room_for(count: Literal[5], log: Log) -> bool:
     log.info("asked", count=count + 4)
     log.take(count, at=2)
     return count <= MOST
+
+
+async def go(log: Log) -> None:
+    zip(log, log, strict=True)
+    log.room = None
+    \"\"\"Where there is any.\"\"\"
+    log.fault("gone", log)
+    del log
 """
 
 MADE = {
@@ -46,6 +54,7 @@ MADE = {
     ("constant", "3"),
     ("return value", "return None"),
     ("comparison", "(count < MOST)"),
+    ("dropped argument", "zip(log, strict=True)"),
 }
 
 
@@ -60,7 +69,7 @@ def test_what_stands_in_no_function_tells_what_it_gives_a_value_to() -> None:
 
 def test_a_mistake_knows_the_function_that_it_stands_in() -> None:
     places = {slip.inside for slip in slips("a.py", PROGRAM)}
-    assert places == {(), ("room_for",)}
+    assert places == {(), ("room_for",), ("go",)}
 
 
 @pytest.fixture(scope="module")
