@@ -16,7 +16,10 @@ from actors.errors import ModelBusyError, ModelRefusedError
 from actors.journal.history import Compacted, Flushed, Reset
 from actors.journal.rebuild import Fold, compare
 from actors.journal.records import UsageRecord
+from actors.memory import forgetting
 from actors.rules.prompt import compaction
+from runtime.errors import StoreUnavailableError
+from runtime.store.in_memory import MemoryStore
 from tests.fakes.company.company import (
     Cast,
     FakeModel,
@@ -29,13 +32,20 @@ from tests.fakes.models.summing import Notebook, Summer, chapters, kept, talk, t
 
 if TYPE_CHECKING:
     from actors.messages.inbound import ModelRequest
+    from runtime.store.rows import StoredEntry
 
 Clock = trio.testing.MockClock
 
 LONG = "so many words " * 20
 
 
-def make_cast(model: Summer, *, window: int = 600, **compaction: Any) -> Cast:
+def make_cast(
+    model: Summer,
+    *,
+    window: int = 600,
+    store: MemoryStore | None = None,
+    **compaction: Any,
+) -> Cast:
     given: dict[str, Any] = {"flush_after": 0, **compaction}
     context = ContextConfig(window_tokens=window)
     return Cast(
@@ -43,6 +53,7 @@ def make_cast(model: Summer, *, window: int = 600, **compaction: Any) -> Cast:
         model=model,
         compaction=CompactionConfig(**given),
         remember=Notebook(),
+        store=store or MemoryStore(),
     )
 
 
@@ -98,6 +109,29 @@ async def test_what_stays_is_word_for_word_and_the_rest_is_counted(
     assert texts[-3] == f"11 {LONG}".strip() or texts[-3] == f"11 {LONG}"
     shown = len(texts) - 1
     assert f"[… {24 - shown} earlier messages are not shown]" in last.system
+
+
+class Unsaid(MemoryStore):
+    """A store that does not say what is to be forgotten."""
+
+    async def entry(self, kind: str, name: str) -> StoredEntry | None:
+        if kind == forgetting.KIND:
+            raise StoreUnavailableError("disk gone")
+        return await super().entry(kind, name)
+
+
+async def test_where_nobody_knows_what_is_forgotten_nothing_is_remembered(
+    autojump_clock: Clock,
+) -> None:
+    model = Summer(facts="[MEMORY:sticky] nuts [/MEMORY]")
+    cast = make_cast(model, store=Unsaid())
+    async with open_company(autojump_clock, cast):
+        await talk(cast, *(f"{number} {LONG}" for number in range(8)))
+    (first, *_) = await chapters(cast)
+    assert isinstance(first, Compacted)
+    assert (first.outcome, bool(first.summary)) == ("summarised", True)
+    assert not model.asked("facts")
+    assert await kept(cast) == []
 
 
 async def test_facts_are_found_first_and_stored_with_the_event(
