@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -64,8 +65,15 @@ def load_voices(default: str = SOURCE, folder: Path | None = None) -> Voices:
     return Voices(found, default)
 
 
-def read_catalogue(path: Path) -> dict[str, str]:
+def read_catalogue(path: Path) -> Mapping[str, str]:
     """Read the translations of one language; what is in doubt counts as missing."""
+    stat = path.stat()
+    return parse_catalogue(path, stat.st_mtime_ns, stat.st_size)
+
+
+@lru_cache(maxsize=16)
+def parse_catalogue(path: Path, _changed: int, _size: int) -> Mapping[str, str]:
+    """Read a catalogue unless it is as it was."""
     entries = polib.pofile(str(path), encoding="utf-8")
     return {
         entry.msgid: entry.msgstr

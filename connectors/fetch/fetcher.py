@@ -8,6 +8,7 @@ again for every hop.
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import TYPE_CHECKING, cast
 
 import httpcore
@@ -90,6 +91,12 @@ async def abandon(pieces: AsyncIterator[bytes]) -> None:
             pass
 
 
+@cache
+def usual_trust() -> ssl.SSLContext:
+    """Trust certifi's certificates; read once, as that takes 20 ms."""
+    return httpx.create_ssl_context(trust_env=False)
+
+
 class GuardedTransport(httpx.AsyncBaseTransport):
     """Carries requests to addresses that `rules` allow, and to no others.
 
@@ -114,7 +121,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         keepalive: float = 0.0,
     ) -> None:
         self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=ssl_context or httpx.create_ssl_context(trust_env=False),
+            ssl_context=ssl_context or usual_trust(),
             max_connections=max_connections,
             max_keepalive_connections=None if keepalive else 0,
             keepalive_expiry=keepalive or None,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -152,6 +153,12 @@ def load(
     )
 
 
+@cache
+def described(kind: type) -> shapes.Type:
+    """Describe what a file must say; each file says it of a class of the program."""
+    return shapes.type_info(kind)
+
+
 def decode(
     top: Node,
     kind: type[Config],
@@ -167,7 +174,7 @@ def decode(
     """
     file, needs_secrets = top.value.file, options.needs_secrets
     fit = Fit(environment, options.start, file, needs_secrets, options.folded)
-    plain = fit.value(top, shapes.type_info(kind), ())
+    plain = fit.value(top, described(kind), ())
     refuse(fit.errors)
     try:
         value = msgspec.convert(plain, kind)
