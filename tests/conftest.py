@@ -9,8 +9,10 @@ import os
 import signal
 import threading
 import time
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pykka
 import pytest
 import trio
@@ -34,6 +36,12 @@ os.environ["STATE_DIRECTORY"] = "."
 
 # Many servers run at the same time, and not all may have the one port for operators.
 os.environ["CALLBOARD_ADMIN__IS_ON"] = "false"
+
+# A client of HTTP reads certifi's certificates when it is made, which takes 20 ms. The
+# tests make thousands, and talk to servers without a certificate.
+httpx._transports.default.__dict__["create_ssl_context"] = cache(
+    httpx.create_ssl_context
+)
 
 # trio keeps idle worker threads for ten seconds to use them again; they hold nothing.
 LINGERING_THREADS = ("Trio thread", "trio.to_thread")

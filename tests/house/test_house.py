@@ -106,6 +106,7 @@ LEFT_FOR_LATER = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|X" + r"XX)\b")
 MACHINE_PATHS = re.compile(r"(?<![\w.])/(?:wo" + r"rk|ro" + r"ot)/")
 
 
+@cache
 def ignored_names() -> list[str]:
     """Give the patterns of `.gitignore`, for names at the top."""
     lines = (ROOT / ".gitignore").read_text().splitlines()

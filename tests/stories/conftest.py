@@ -15,3 +15,12 @@ def one_part() -> Iterator[None]:
     with guarded() as broken:
         yield
     assert not broken, f"rows of one commit lie in several parts: {broken}"
+
+
+@pytest.fixture(autouse=True)
+def few_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the keeper look each minute whether another program has changed the store.
+
+    None does in a story, and stories last for days: each look costs as much as a turn.
+    """
+    monkeypatch.setattr("actors.operations.keeper.LOOK_EVERY", 60.0)

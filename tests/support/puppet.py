@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 FOR_EVER = 1e9
 """Seconds of virtual time in which whatever ends has ended."""
+
+FAR = 60.0
+"""Most seconds of virtual time between two looks."""
 
 
 class Puppet(Actor):
@@ -110,6 +114,27 @@ async def virtual(
     with trio.fail_after(FOR_EVER):
         async with open_test_system(reports) as system:
             yield system
+
+
+async def pause(step: float) -> None:
+    """Wait `step` seconds, or in time that jumps: as many of them as change nothing.
+
+    Whoever looks again and again whether something is so looks at the same moments as
+    if each step were waited for by itself, less those before which nobody has done
+    anything. All that can be done at such a moment has been done.
+    """
+    clock = trio.lowlevel.current_clock()
+    steps = 1
+    # A thread at work is no deadline, and may change anything.
+    if (
+        isinstance(clock, trio.testing.MockClock)
+        and clock.autojump_threshold == 0
+        and not trio.to_thread.current_default_thread_limiter().borrowed_tokens
+    ):
+        left = trio.lowlevel.current_statistics().seconds_to_next_deadline
+        steps = max(1, math.ceil(min(left, FAR) / step))
+    await trio.sleep(step * steps)
+    await trio.testing.wait_all_tasks_blocked()
 
 
 async def supervise(

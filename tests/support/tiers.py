@@ -45,9 +45,15 @@ def is_deep() -> bool:
     return hypothesis.settings.get_current_profile_name() == "deep"
 
 
-def examples(first: int) -> int:
-    """Give how many examples to try, from the number of the first tier."""
-    return first * TIMES if is_deep() else first
+def examples(first: int, deep: int = 0) -> int:
+    """Give how many examples to try.
+
+    Args:
+        first: in the first tier.
+        deep: in the second; 0: as many times the first's as is usual. Given for what
+            takes long, so that few in the first tier are not few in the second, too.
+    """
+    return (deep or first * TIMES) if is_deep() else first
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -56,7 +56,7 @@ from runtime.testing import Reports
 from tests.fakes.actors.noting import Noting
 from tests.fakes.chat.transport import FakeTransport
 from tests.fakes.company.hooked import Hooks
-from tests.support.puppet import virtual
+from tests.support.puppet import pause, virtual
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -403,9 +403,12 @@ def bounce(system: ActorSystem, letter: DeadLetter) -> None:
 
 async def until(is_so: Callable[[], object], *, within: float = 600.0) -> None:
     """Wait in virtual time until something is so; fail after `within` seconds."""
+    if is_so():
+        return
     with trio.move_on_after(within):
-        while not is_so():  # noqa: ASYNC110  it may depend on anything
-            await trio.sleep(0.005)
+        await trio.testing.wait_all_tasks_blocked()
+        while not is_so():
+            await pause(0.005)
         return
     raise AssertionError(f"not so within {within} s")
 
@@ -413,6 +416,7 @@ async def until(is_so: Callable[[], object], *, within: float = 600.0) -> None:
 async def at_rest(cast: Cast, *, within: float = 600.0) -> None:
     """Wait until all that was written is taken in and settled; fail after `within`."""
     with trio.fail_after(within):
+        await trio.testing.wait_all_tasks_blocked()
         while True:
             counts = await cast.store.counts()
             open_rows = [counts.inbox.get("accepted"), counts.inbox.get("running")]
@@ -420,7 +424,7 @@ async def at_rest(cast: Cast, *, within: float = 600.0) -> None:
             is_heard = all(x.is_heard for x in (cast.platform, *cast.others))
             if is_heard and not any(open_rows):
                 return
-            await trio.sleep(0.02)
+            await pause(0.02)
 
 
 def call(name: str, number: int = 1, **arguments: Any) -> ToolCall:

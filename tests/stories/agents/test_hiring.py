@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import trio
 import trio.testing
 
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
     Clock = trio.testing.MockClock
 
 SHORT = "[UPDATE_AGENT:carl] prompt: You count to ten. [/UPDATE_AGENT]"
+
+
+@pytest.fixture(autouse=True)
+def few_looks() -> None:
+    """Have the keeper look as often as ever: here, rows are changed from outside."""
 
 
 def make_cast(**fields: Any) -> Hirers:

@@ -118,6 +118,7 @@ def test_a_crash_at_any_commit_asks_nobody_again_who_has_answered(
         assert play(Office((number, moment))) == 2, f"commit {number}"
 
 
+@pytest.mark.deep
 @settings(max_examples=examples(60))
 @given(first=DEATHS, second=DEATHS)
 def test_two_crashes_anywhere_are_no_worse(first: Death, second: Death) -> None:

@@ -108,7 +108,7 @@ async def test_a_message_behind_too_many_is_refused_with_a_note(
     assert await cast.inbox() == {"replied": 3, "dropped": 1}
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(15, deep=160))
 @given(written=messages, seed=st.integers(0, 19), most=st.integers(1, 4))
 def test_each_conversation_keeps_its_order_and_its_secrets(
     written: list[Written], seed: int, most: int

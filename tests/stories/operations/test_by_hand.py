@@ -31,6 +31,11 @@ if TYPE_CHECKING:
     Clock = trio.testing.MockClock
 
 
+@pytest.fixture(autouse=True)
+def few_looks() -> None:
+    """Have the keeper look as often as ever: here, rows are changed from outside."""
+
+
 def make_cast(turns: int, attempts: int = 1) -> Cast:
     return Cast(model=BusyModel(turns), retries=RetryPolicy(attempts=attempts))
 

@@ -55,7 +55,7 @@ waits = st.floats(0.0, 3.0)
 
 
 @given(st.lists(waits, max_size=12), st.lists(waits, min_size=1, max_size=12), waits)
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(15, deep=160), deadline=None)
 def test_models_replaced_under_load_fail_no_turn_and_leave_nothing_open(
     replaced_after: list[float], asked_after: list[float], slowness: float
 ) -> None:

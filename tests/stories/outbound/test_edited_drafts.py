@@ -139,7 +139,7 @@ async def test_a_question_for_leave_stands_between_the_words_around_it(
     assert sorted(rest) == ["Approved: anna may run `shell`.", "It says: done"]
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(20, deep=240))
 @given(
     death=st.integers(1, 16),
     moment=MOMENTS,

@@ -143,6 +143,7 @@ def test_a_crash_at_any_commit_loses_nothing_and_says_nothing_twice(
         assert play(Bank(policy, (number, moment))) <= 2, f"commit {number}"
 
 
+@pytest.mark.deep
 @settings(max_examples=examples(60))
 @given(policy=st.sampled_from(POLICIES), first=DEATHS, second=DEATHS)
 def test_two_crashes_anywhere_are_no_worse(

@@ -114,7 +114,7 @@ KILLED_AS_IT_ANSWERED = [
 
 
 @pytest.mark.parametrize("takes", [0.0, 3.0])
-@settings(max_examples=examples(10))
+@settings(max_examples=examples(4, deep=40))
 @given(acts=st.lists(ACTS, max_size=25))
 @example(acts=KILLED_AS_IT_ANSWERED)
 def test_no_permit_is_lost_or_given_twice(

@@ -52,6 +52,11 @@ IN_ONE_TURN = 3
 """How often a turn asks a busy model."""
 
 
+@pytest.fixture(autouse=True)
+def few_looks() -> None:
+    """Have the keeper look as often as ever: here, rows are changed from outside."""
+
+
 class BusyModel(FakeModel):
     """A model that is overloaded for so many turns about `bad`.
 

@@ -246,7 +246,7 @@ async def test_only_an_owner_stops_all_in_a_group(autojump_clock: Clock) -> None
     assert cast.platform.said() == ["anna: one"]
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(15, deep=160))
 @given(
     moment=st.floats(0, 4),
     thinks=st.floats(0, 2),

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.messages.inbound import Address
 from connectors.chat.matrix import content
 from connectors.chat.matrix.content import as_html
 from tests.support.chat.matrix_bed import ROOM, ZOE, delivery
+from tests.support.tiers import examples
 
 Json = dict[str, Any]
 
@@ -59,6 +60,7 @@ def test_an_answer_stays_in_its_thread() -> None:
     assert related["is_falling_back"] is True
 
 
+@settings(max_examples=examples(40, deep=400))
 @given(st.text(min_size=1, max_size=content.MOST_CHARS))
 def test_whatever_is_said_fits_into_an_event(text: str) -> None:
     most = text * (content.MOST_CHARS // len(text))

@@ -6,7 +6,7 @@ from base64 import b64encode
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.chat.errors import BusyError, LostError, RefusedError, ShutOutError
@@ -27,6 +27,7 @@ from connectors.chat.qq.events import (
 from connectors.chat.qq.transport import MOST_NUMBER, number_of
 from tests.fakes.qq.server import refusal
 from tests.support.chat.qq_bed import ANNA, GROUP, ZOE
+from tests.support.tiers import examples
 
 FACE = b64encode(b'{"text": "smile"}').decode()
 CHANNEL: dict[str, Any] = {
@@ -148,6 +149,7 @@ ANYTHING = st.recursive(
 FIELDS = ["id", "author", "content", "timestamp", "attachments", "message_scene"]
 
 
+@settings(max_examples=examples(40, deep=400))
 @given(
     kind=st.sampled_from([*PLACES]),
     said=st.dictionaries(st.sampled_from(FIELDS), ANYTHING),

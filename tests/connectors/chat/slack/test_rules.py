@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.chat.errors import (
@@ -34,6 +34,7 @@ from connectors.chat.slack.senders import name_of
 from connectors.chat.slack.webhooks import signed, verify
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
+from tests.support.tiers import examples
 
 NAMES = {"U1": "Zoe", "W2": "Sam"}
 OURS = Ours({"UANNA": "anna"}, frozenset({"BANNA"}))
@@ -81,6 +82,7 @@ def test_what_people_wrote_reads_as_on_the_screen(raw: str, shown: str) -> None:
     assert plain(raw, lambda user: NAMES.get(user, "")) == shown
 
 
+@settings(max_examples=examples(40, deep=400))
 @given(event=st.dictionaries(keys, anything, max_size=9))
 def test_whatever_comes_is_a_message_or_a_reason(event: dict[str, object]) -> None:
     for kind in ("message", "app_mention", None):

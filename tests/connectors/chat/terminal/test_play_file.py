@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.chat.terminal.script import (
@@ -16,6 +16,7 @@ from connectors.chat.terminal.script import (
     read_play,
 )
 from runtime.errors import SettingsError
+from tests.support.tiers import examples
 
 AGENTS = ("anna", "Bob")
 HEADS = "room: kitchen\npeople: Ada, Grace\nagents: ANNA, bob\nsettings: a.toml\n"
@@ -122,6 +123,7 @@ NAMES = st.from_regex(r"[A-Z][a-z]{0,8}", fullmatch=True)
 WORDS = st.from_regex(r"[\w@?!.:,()-]+( [\w@?!.:,()-]+){0,5}", fullmatch=True)
 
 
+@settings(max_examples=examples(40, deep=400))
 @given(st.lists(st.tuples(NAMES, WORDS), min_size=1))
 def test_what_is_written_is_what_is_said(lines: list[tuple[str, str]]) -> None:
     text = "\n".join(f"{name}: {words}" for name, words in lines)
