@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import socket
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -179,8 +180,11 @@ async def test_who_holds_connections_without_asking_keeps_nobody_out(
             await each.send_all(sent)
         async with httpx.AsyncClient(base_url=channel.url) as client:
             assert (await client.get("/v1/models")).status_code == 200
-        with trio.fail_after(5):
-            let_go = b"".join([part async for part in held[0]])
+        let_go = b""
+        # A server that has not read all resets the connection as it closes it.
+        with trio.fail_after(5), suppress(trio.BrokenResourceError):
+            async for part in held[0]:
+                let_go += part
         assert b"overloaded" in let_go or not let_go
         for each in held:
             await each.aclose()
