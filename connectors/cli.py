@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import gc
 import importlib
+import io
 import os
 import sys
 from types import TracebackType
@@ -228,10 +229,19 @@ def tell_failure(error: Exception, *, as_json: bool) -> int:
     elif settings is not None:
         tell_problems(settings)
     elif isinstance(error, click.ClickException):
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        click.echo(wrapped(shown.getvalue()), err=True, nl=False)
     elif isinstance(error, KernelError):
-        click.echo(f"callboard: {text}", err=True)
+        click.echo(wrapped(f"callboard: {text}"), err=True)
     return exit_code
+
+
+def wrapped(text: str) -> str:
+    """Break an error between words, if it is written to a terminal."""
+    from connectors.commands.common import output  # noqa: PLC0415
+
+    return output.wrapped(text, sys.stderr)
 
 
 def wants_json(arguments: list[str]) -> bool:
@@ -245,7 +255,7 @@ def tell(text: str, exit_code: int, *, as_json: bool) -> None:
     if as_json:
         tell_program(text, exit_code)
     else:
-        click.echo(f"callboard: {text}", err=True)
+        click.echo(wrapped(f"callboard: {text}"), err=True)
 
 
 def tell_program(

@@ -23,7 +23,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import TextIO, TypeVar
 
 import click
 import msgspec
@@ -179,7 +179,7 @@ def say(text: str = "", **facts: object) -> None:
 def complain(text: str, **facts: object) -> None:
     """Write one line to standard error, as `callboard` writes its errors."""
     if not _collect(OutputPart(make_safe(text), is_trouble=True, facts=facts)):
-        click.echo(f"callboard: {make_safe(text)}", err=True)
+        click.echo(wrapped(f"callboard: {make_safe(text)}", sys.stderr), err=True)
 
 
 def say_json(value: object, *, is_line: bool = False) -> None:
@@ -311,6 +311,38 @@ def width(text: str) -> int:
 def indented(text: str, indent: int) -> str:
     """Write a text of several lines, each but the first behind so many spaces."""
     return make_safe(text).replace("\n", "\n" + " " * indent)
+
+
+def wrapped(text: str, stream: TextIO | None, indent: int = 0) -> str:
+    """Break lines between words where the terminal would break them anywhere.
+
+    Args:
+        text: sentences; nothing that is to be copied as one line.
+        stream: where it is written; into a file or a pipe it goes as it is.
+        indent: blanks before what is broken off.
+    """
+    if stream is None or not stream.isatty():
+        return text
+    room = shutil.get_terminal_size().columns
+    return "\n".join(
+        part for line in text.split("\n") for part in broken(line, room, indent)
+    )
+
+
+def broken(line: str, room: int, indent: int = 0) -> list[str]:
+    """Break a line between words, so that no part is wider than `room`, if it can be.
+
+    Joined by one blank each, the parts without their indent are the line.
+    """
+    indent = indent if 2 * indent < room else 0
+    first, *words = line.split(" ")
+    parts = [first]
+    for word in words:
+        if width(parts[-1]) + 1 + width(word) > room and parts[-1].strip():
+            parts.append(" " * indent + word)
+        else:
+            parts[-1] += f" {word}"
+    return parts
 
 
 def _width(character: str) -> int:

@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import re
 import shutil
+import sys
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -28,7 +29,7 @@ from connectors.admin.probes import (
 )
 from connectors.chat.platforms import platform_of, setting_of
 from connectors.commands import config_option, find_settings, given_settings
-from connectors.commands.common.output import json_option, say, say_json
+from connectors.commands.common.output import json_option, say, say_json, wrapped
 from connectors.commands.common.running import run_interruptible
 from connectors.commands.doctor.database import check_database, check_folder
 from connectors.commands.doctor.models import model_probes
@@ -260,11 +261,11 @@ def command(
     for finding in findings(config, None if offline else timeout):
         found.append(finding)
         if not as_json and (is_whole or finding.state != "ok"):
-            say(told(finding))
+            say(wrapped(told(finding), sys.stdout, indent=20))
     if as_json:
         say_json(found)
     elif not is_whole:
-        say(folded(found))
+        say(wrapped(folded(found), sys.stdout, indent=9))
     return FAILED if any(each.state == "wrong" for each in found) else 0
 
 

@@ -19,7 +19,7 @@ import click
 import msgspec
 
 from connectors.commands import USUAL_NAME, shipped_settings, tell_problems
-from connectors.commands.common.output import is_for_program, say
+from connectors.commands.common.output import is_for_program, say, wrapped
 from connectors.commands.common.running import run_interruptible
 from connectors.commands.init.choices import (
     EMBEDDED,
@@ -390,7 +390,8 @@ def tell_end(
     given: CommandLine, plan: SettingsPlan, made: list[NewFile], why: dict[str, str]
 ) -> None:
     """Say what was written, what is still missing, and the next two commands."""
-    say(f"Wrote {', '.join(str(given.folder / each.name) for each in made)}.")
+    files = ", ".join(str(given.folder / each.name) for each in made)
+    say(wrapped(f"Wrote {files}.", sys.stdout))
     for kind, reason in why.items():
         say(f"{kind} waits as comments in {given.folder / USUAL_NAME}: {reason}")
     for warning in load_app(given.folder / USUAL_NAME, os.environ).warnings:

@@ -19,6 +19,7 @@ from connectors.cli import callboard, run
 from connectors.commands.common.output import (
     ANSWER_OTHERWISE,
     NARROWEST,
+    broken,
     cut,
     first_words,
     narrowed,
@@ -76,6 +77,21 @@ def test_what_is_cut_says_so_and_fits(text: str, most: int) -> None:
     shown = cut(text, most)
     assert width(shown) <= most
     assert shown == text if width(text) <= most else shown.endswith("…")
+
+
+@given(
+    st.text("ab  \u754ce\u0301", max_size=60), st.integers(1, 40), st.integers(0, 12)
+)
+def test_a_line_is_broken_between_words_and_nothing_is_lost(
+    line: str, room: int, indent: int
+) -> None:
+    first, *others = broken(line, room, indent)
+    blanks = " " * (indent if 2 * indent < room else 0)
+    assert all(each.startswith(blanks) for each in others)
+    rest = [each.removeprefix(blanks) for each in others]
+    assert " ".join([first, *rest]) == line
+    for each in others:
+        assert width(each) <= room or " " not in each.strip()
 
 
 def test_nothing_is_a_dash_and_zero_is_zero() -> None:
