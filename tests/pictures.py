@@ -74,6 +74,12 @@ WHO = (
     "فاطمة",
     "Maximilian-Alexander von und zu Hohenfels",
 )
+ASKING = (
+    ("discord/4711", "Nadia from the other floor", "K7QM2XBP"),
+    ("telegram/815", "Пётр", "M3WQ7KXC"),
+)
+"""Who asks to be let in: account, name and code."""
+
 MODELS = ("big-1", "small-2")
 MORE = """
 [[budgets]]
@@ -178,15 +184,18 @@ class CompanyWriter:
         ]
         entries.append(as_entry(Person("cli/sam", "Sam", "en"), 0))
         place = Address("discord", "dm-7")
-        asks = PairingRequest(
-            account="discord/4711",
-            name="Nadia from the other floor",
-            address=place,
-            code="K7QM2XBP",
-            asked_at=now - 120,
-            told_at=now - 120,
-            until=now + 3000,
-        )
+        asking = [
+            PairingRequest(
+                account=account,
+                name=name,
+                address=place,
+                code=code,
+                asked_at=now - 120,
+                told_at=now - 120,
+                until=now + 3000,
+            )
+            for account, name, code in ASKING
+        ]
         guest = Guest(
             account="slack/U99",
             name="Tom",
@@ -194,7 +203,8 @@ class CompanyWriter:
             by="page/operator",
             at=now - DAY,
         )
-        entries += [pairing_rows.as_request(asks), pairing_rows.as_guest(guest)]
+        entries += [pairing_rows.as_request(each) for each in asking]
+        entries.append(pairing_rows.as_guest(guest))
         facts = tuple(
             SaveFact(
                 id=f"fact-{number}",

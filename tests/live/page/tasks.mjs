@@ -59,57 +59,73 @@ try {
   await serve();
   const page = await logIn();
 
-  await task(page, "why was this message not answered", async ({ click }) => {
-    await click(page.locator("#charts").getByRole("link", { name: "Failed" }));
-    await click(page.locator(`[id="job-${failed}"] a`).first());
-    await page.locator("#about strong.bad").waitFor();
-    await page.locator("#life").getByText("the model could not answer").first().waitFor();
-  });
+  // Twice: at a desk by somebody who has never seen it, and at night on a phone. On the
+  // phone the views are behind a menu, which counts as a click of its own.
+  const night = await logIn({ viewport: { width: 390, height: 780 }, colorScheme: "dark", hasTouch: true, isMobile: true });
+  for (const [where, open, it] of [
+    ["", page, { limit: "25.5", who: "Nadia", agent: "anna" }],
+    ["at night, on a phone: ", night, { limit: "24.5", who: "Пётр", agent: "ben" }],
+  ]) {
+    const isPhone = open === night;
+    const go = async (click, name) => {
+      if (isPhone) await click(open.getByRole("button", { name: "Menu" }));
+      await click(view(open, name));
+    };
+    const fact = (name) => open.locator("#charts .facts").getByRole("link", { name });
 
-  await task(page, "stop what costs money: an answer that is being made", async ({ click }) => {
-    const other = await page.context().newPage();
-    await other.goto(`${address}/chat/with/anna`);
-    await other.getByLabel(/^Message to/).fill("tell me a story");
-    await other.keyboard.press("Enter");
-    await other.locator("article.writing").first().waitFor();
-    await click(view(page, "Messages"));
-    await click(page.locator('[id^="stop-"]').first());
-    await page.getByText("is being stopped").waitFor();
-    await other.close();
-  });
+    await task(open, `${where}why was this message not answered`, async ({ click }) => {
+      await click(fact("Failed"));
+      await click(open.locator(`[id="job-${failed}"] a`).first());
+      await open.locator("#about strong.bad").waitFor();
+      await open.locator("#life").getByText("the model could not answer").first().waitFor();
+    });
 
-  await task(page, "stop what costs money: lower a budget", async ({ click }) => {
-    await click(view(page, "Usage"));
-    await click(page.locator('[id="change-budgets[0].hard_usd"]'));
-    await page.locator("#value").fill("25.5");
-    await page.locator("#difference").getByText("budgets[0].hard_usd = 25.5").first().waitFor();
-    await click(page.locator("#save"));
-    await saved(page);
-  });
+    await task(open, `${where}stop what costs money: an answer that is being made`, async ({ click }) => {
+      const other = await open.context().newPage();
+      await other.goto(`${address}/chat/with/anna`);
+      await other.getByLabel(/^Message to/).fill("tell me a story");
+      await other.keyboard.press("Enter");
+      await other.locator("article.writing").first().waitFor();
+      await go(click, "Messages");
+      await click(open.locator('[id^="stop-"]').first());
+      await open.getByText("is being stopped").waitFor();
+      await other.close();
+    });
 
-  await task(page, "let a stranger in", async ({ click }) => {
-    await click(page.locator("#todo li", { hasText: "Nadia" }).getByRole("link"));
-    await click(page.locator("#requests").getByRole("button", { name: "Let in" }));
-    await page.getByText("may write").waitFor();
-  });
+    await task(open, `${where}stop what costs money: lower a budget`, async ({ click }) => {
+      await click(fact("Spent since the start"));
+      await click(open.locator('[id="change-budgets[0].hard_usd"]'));
+      await open.locator("#value").fill(it.limit);
+      await open.locator("#difference").getByText(`budgets[0].hard_usd = ${it.limit}`).first().waitFor();
+      await click(open.locator("#save"));
+      await saved(open);
+    });
 
-  await task(page, "change a model", async ({ click, choose }) => {
-    await click(view(page, "Settings"));
-    await choose(page.locator("#models form", { hasText: "anna" }).locator("select"), '"second"');
-    await click(page.locator("#save"));
-    await saved(page);
-  });
+    await task(open, `${where}let a stranger in`, async ({ click }) => {
+      await click(open.locator("#todo li", { hasText: it.who }).getByRole("link"));
+      await click(open.locator("#requests li", { hasText: it.who }).getByRole("button", { name: "Let in" }));
+      await open.getByText("may write").waitFor();
+    });
 
-  await task(page, "what anna knows about Sam, of two people called Sam", async ({ click }) => {
-    await click(view(page, "People"));
-    const both = page.locator("main tr", { has: page.getByRole("link", { name: "Sam", exact: true }) });
-    assert.equal(await both.count(), 2);
-    const told = await both.allInnerTexts();
-    assert.equal(new Set(told).size, 2, "the two look the same");
-    await click(both.filter({ hasText: "cli/sam" }).getByRole("link"));
-    await page.locator("td", { hasText: /^likes green tea/ }).waitFor();
-    await page.getByText("cli/sam").first().waitFor();
-  });
+    await task(open, `${where}change a model`, async ({ click, choose }) => {
+      await click(fact("Which model each agent asks"));
+      await choose(open.locator("#models form", { hasText: it.agent }).locator("select"), '"second"');
+      await click(open.locator("#save"));
+      await saved(open);
+    });
+
+    await task(open, `${where}what anna knows about Sam, of two people called Sam`, async ({ click }) => {
+      await go(click, "People");
+      const both = open.locator("main tr", { has: open.getByRole("link", { name: "Sam", exact: true }) });
+      assert.equal(await both.count(), 2);
+      const told = await both.allInnerTexts();
+      assert.equal(new Set(told).size, 2, "the two look the same");
+      await click(both.filter({ hasText: "cli/sam" }).getByRole("link"));
+      await open.locator("td", { hasText: /^likes green tea/ }).waitFor();
+      await open.getByText("cli/sam").first().waitFor();
+    });
+  }
+  await night.context().close();
 
   const plain = await logIn({ javaScriptEnabled: false });
   await task(plain, "without a script: lower a budget (one click more, to check)", async ({ click }) => {

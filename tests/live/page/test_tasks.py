@@ -37,4 +37,4 @@ def test_each_task_takes_three_clicks_at_most(tmp_path: Path) -> None:
     settings.write_text(text + more, encoding="utf-8")
     trio.run(fill, tmp_path / "page.db")
     address = f"http://127.0.0.1:{port}"
-    drive("tasks.mjs", sys.executable, str(settings), address, FAILED, seconds=100)
+    drive("tasks.mjs", sys.executable, str(settings), address, FAILED, seconds=200)

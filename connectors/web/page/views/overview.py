@@ -203,6 +203,7 @@ def read_all(look: Look, todos: list[Todo]) -> ViewValues:
         "unsaid": 0 if waiting is None else waiting.unsaid,
         "dead": 0 if waiting is None else waiting.dead,
         "turns": sum(each.kind == "Turn" for each in actors),
+        "agents": len(look.config.agents),
         "accounts": accounts(look, actors, sums.connectors),
         "letters": letters(look),
         "now": look.now,
