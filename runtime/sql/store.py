@@ -114,6 +114,9 @@ class SqlStore(abc.ABC, Generic[P]):
         self._on_broken: Callable[[StoreUnavailableError], object] | None = None
         self._on_damage: Callable[[str], object] | None = None
         self._damage = ""
+        self.damaged = False
+        """Whether damage was found; see the port."""
+
         self._healthy = True
         self._failed_read: Job | None = None
         self._seen: int | None = None
@@ -178,11 +181,6 @@ class SqlStore(abc.ABC, Generic[P]):
         """
         is_well = self._healthy and self._failed_read is None and not self._damage
         return is_well and not self.needs_reopening
-
-    @property
-    def damaged(self) -> bool:
-        """Whether damage was found; see the port."""
-        return bool(self._damage)
 
     @property
     def needs_reopening(self) -> bool:
@@ -458,7 +456,7 @@ class SqlStore(abc.ABC, Generic[P]):
         if ended.healthy is False:  # the last word of a thread that has ended
             self._tell_broken()
         if ended.damage and not self._damage:
-            self._damage = ended.damage
+            self._damage, self.damaged = ended.damage, True
             if self._on_damage is not None:
                 self._on_damage(ended.damage)
         # The first one stays: it is what `probe` tries again.

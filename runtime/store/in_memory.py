@@ -360,6 +360,9 @@ class MemoryStore:
             `was_changed_outside` tells.
     """
 
+    damaged = False
+    """There is no database that could be."""
+
     def __init__(self, *, epoch: int = 0, fails_at: Collection[int] = ()) -> None:
         self._epoch = epoch
         self._fails_at = fails_at
@@ -378,11 +381,6 @@ class MemoryStore:
     def healthy(self) -> bool:
         """False from a failed write until one succeeds."""
         return self._healthy
-
-    @property
-    def damaged(self) -> bool:
-        """False: there is no database."""
-        return False
 
     @property
     def facts(self) -> MemoryFacts:
