@@ -375,11 +375,12 @@ class TerminalTransport:
             # Why again: answers that are given from now on are counted, those before
             # must be among what was read.
             found = await self._ingress.earlier(self._name, inbound.platform_id)
-        if found is not None and found.outcome and not found.deliveries:
-            self._settle(message_id, found.outcome)
-        for delivery in () if found is None else found.deliveries:
+        given = () if found is None else found.deliveries
+        for delivery in given:
             if delivery.kind == "silence" or await self.kept.holds(delivery.id):
                 self._count_answer(delivery)
+        if found is not None and found.outcome and not any(x.is_root for x in given):
+            self._settle(message_id, found.outcome)  # it was stopped, for example
         return TerminalTaken(say.id, message_id)
 
     def _inbound(self, say: TerminalSay, seat: TerminalSeat) -> Inbound:

@@ -256,6 +256,28 @@ async def test_a_company_that_begins_anew_says_when_a_message_has_its_answers(
     assert [each.text for each in room.ingress.accepted] == ["hello"]
 
 
+async def test_a_message_that_was_stopped_meanwhile_is_not_waited_for(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    del autojump_clock
+    async with open_room() as room:
+        desk = await room.open(DESK)
+        await desk.say("hello")
+        inbound = await room.ingress.next()
+        await desk.wait(lambda each: each.has(TerminalTaken))
+        await room.cut()
+        aside = msgspec.structs.replace(
+            AT_DESK, correlation_id=inbound.id, is_aside=True, is_root=False
+        )
+        await room.terminal.deliver(aside)
+        found = Earlier(inbound, "cancelled:stopped", (aside,))
+        room.ingress.answered["terminal", inbound.platform_id] = found
+        await room.begin_anew()
+        await desk.wait(lambda each: each.has(TerminalSettled))
+    settled = [x.reason for x in desk.frames if isinstance(x, TerminalSettled)]
+    assert settled == ["cancelled:stopped"]
+
+
 async def test_a_terminal_learns_who_has_come(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
