@@ -1,7 +1,7 @@
 """`callboard webhooks`: events that other programs are told, and signed tests.
 
 `sign` shows a signature and never the secret: one delivery can be made of it, for as
-long as `replay_window` says.
+long as Callboard takes it: five minutes.
 """
 
 from __future__ import annotations
