@@ -12,6 +12,7 @@ import trio.testing
 from actors.commands.models import label
 from actors.config.access import CommandsConfig
 from actors.config.agents import AgentConfig
+from actors.config.routes import GroupConfig
 from actors.models.catalogue import Catalogue
 from actors.models.messages import ListedModel
 from actors.models.pool import ModelOffer
@@ -62,12 +63,16 @@ def make_cast(**fields: Any) -> Choosy:
 
 
 async def said(clock: Clock, cast: Desked, *texts: str, **how: Any) -> list[str]:
-    """Write one after the other; give what was answered, without the agent's name."""
+    """Write one after the other; give what was answered, without the agent's name.
+
+    Whatever is answered, if anything: each is done with then.
+    """
     async with open_company(clock, cast):
         for text in texts:
             given: dict[str, Any] = {"sender": "zoe", **how}
             cast.platform.write(text, **given)
             await at_rest(cast)
+        assert await cast.store.unsettled_keys() == ()
     return [each.text for each in cast.platform.deliveries]
 
 
@@ -226,6 +231,10 @@ async def test_a_command_for_another_bot_of_the_group_is_left_alone(
 ) -> None:
     cast = make_cast(platform=GROUP())
     assert await said(autojump_clock, cast, "/help@other_bot") == []
+    # Nor does an agent take it that answers all there is.
+    agents = {"anna": AgentConfig(groups=GroupConfig(activation="always"))}
+    cast = make_cast(platform=GROUP(), agents=agents)
+    assert len(await said(autojump_clock, cast, "hi", "/help@other_bot")) == 1
 
 
 async def test_costs_are_shown_to_owners_and_by_setting_to_all(
