@@ -54,6 +54,9 @@ async def test_several_listings_are_taken_at_once(store: Store) -> None:
     for bad in ((), (listing("fact"), listing("fact", scope=BEN))):
         with pytest.raises(MisuseError, match="the same scopes"):
             await store.facts.lists(bad)
+    for limit in (0, 1001):
+        with pytest.raises(MisuseError, match="limit"):
+            await store.facts.lists((listing("fact"), listing("fact", limit=limit)))
 
 
 async def test_only_what_is_gone_altogether_is_blank(store: Store) -> None:
