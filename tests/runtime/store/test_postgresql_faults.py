@@ -197,39 +197,46 @@ async def test_a_wait_for_a_standby_that_is_cancelled_acknowledges_nothing(
     assert store.healthy
 
 
+class Commits:
+    """Commits one message after the other."""
+
+    def __init__(self, store: PostgresqlStore) -> None:
+        self.store = store
+        self.stored: list[str] = []
+        self.refused: list[str] = []
+        self._names = (f"m{number}" for number in itertools.count())
+
+    async def one(self) -> None:
+        name = next(self._names)
+        try:
+            await self.store.commit(accepting(name))
+        except StoreUnavailableError as error:
+            self.refused.append(str(error))
+        else:
+            self.stored.append(name)
+
+
 async def test_while_the_standby_is_away_people_are_told_and_nothing_is_acknowledged(
     store: PostgresqlStore, server: PostgresqlServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runtime.postgresql.threads.LET_GO_WITHIN", 0.0)
-    names = (f"m{number}" for number in itertools.count())
-    stored: list[str] = []
-    refused: list[str] = []
-
-    async def commit() -> None:
-        name = next(names)
-        try:
-            await store.commit(accepting(name))
-        except StoreUnavailableError as error:
-            refused.append(str(error))
-        else:
-            stored.append(name)
-
+    commits = Commits(store)
     with server.connect("tests") as db, contextlib.ExitStack() as stack:
         stack.callback(use_standby, db, "")
         use_standby(db, "nobody")
         async with trio.open_nursery() as nursery:
             while store.healthy:
-                nursery.start_soon(commit)
+                nursery.start_soon(commits.one)
                 await trio.testing.wait_all_tasks_blocked(0.05)
-            while not refused:
-                await commit()
-            assert "waits for its synchronous standby" in refused[0]
+            while not commits.refused:
+                await commits.one()
+            assert "waits for its synchronous standby" in commits.refused[0]
             with pytest.raises(StoreUnavailableError, match="synchronous standby"):
                 await PostgresqlStore.open(server)
-            before = len(stored)
+            before = len(commits.stored)
             use_standby(db, "")
-        assert len(stored) > before  # it was in doubt
-    assert sorted(await names_unsettled(store)) == sorted(stored)
+        assert len(commits.stored) > before  # it was in doubt
+    assert sorted(await names_unsettled(store)) == sorted(commits.stored)
     await store.probe()
     assert store.healthy
 
