@@ -13,11 +13,17 @@ import asyncio
 import json
 import socket
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import socketio
 import uvicorn
 
-from benchmarks.server.bench_broadcast import CROWD, crowd_figures
+from benchmarks.server.bench_broadcast import (
+    CHANNELS,
+    CROWD,
+    channel_figures,
+    crowd_figures,
+)
 from benchmarks.stage.listeners import Hear, hear
 from benchmarks.stage.programs import module, started
 
@@ -25,21 +31,28 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from benchmarks.figure import Figure, Plan, Round
+    from benchmarks.stage.listeners import Heard
 
 SHARE = 1.0
 BODY = '{"text":"message {number}","channelId":"{channel}","senderName":"Zoe"}'
 
 
 def broadcast(plan: Plan) -> list[Figure]:
-    """Let a thousand clients hear."""
-    crowd = min(CROWD, plan.size)
+    """Let a thousand clients hear, then one, sixteen and sixty-four channels."""
     with started(module("benchmarks.peers.peer_socketio")) as program:
-        room = "11111111-1111-1111-1111-111111111111"
+
+        def heard(rooms: int, listeners: int, share: int) -> Heard:
+            names = tuple([str(UUID(int=number)) for number in range(1, rooms + 1)])
+            address, process = program.address, program.process
+            asked = Hear(address, names, listeners, share, "/say", BODY, process)
+            return hear(asked)
+
         share = max(2, plan.size // 20)
-        asked = Hear(
-            program.address, (room,), crowd, share, "/say", BODY, program.process
-        )
-        return crowd_figures(hear(asked))
+        figures = crowd_figures(heard(1, min(CROWD, plan.size), share))
+        for count in CHANNELS:
+            share = max(2, plan.size // max(count, 4))
+            figures += channel_figures(heard(count, 1, share), count)
+        return figures
 
 
 async def serve() -> None:

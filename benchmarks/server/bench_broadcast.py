@@ -66,6 +66,13 @@ def crowd_figures(heard: Heard) -> list[Figure]:
     ]
 
 
+def channel_figures(heard: Heard, count: int) -> list[Figure]:
+    """Say how many messages so many channels hear, and how soon."""
+    rate = len(heard.taken) / heard.seconds
+    told = Figure(f"rate, {count}", rate, "messages/s")
+    return [told, *spans(heard.taken, f", {count}")]
+
+
 def measure(plan: Plan) -> list[Figure]:
     """Let one, sixteen and sixty-four channels hear; then a thousand clients one."""
     figures: list[Figure] = []
@@ -82,10 +89,7 @@ def measure(plan: Plan) -> list[Figure]:
             channels = make_channels(address, count)
             share = max(2, plan.size // max(count, 4))
             asked = Hear(address, channels, 1, share, POST, BODY, server.process)
-            heard = hear(asked)
-            rate = len(heard.taken) / heard.seconds
-            figures.append(Figure(f"rate, {count}", rate, "messages/s"))
-            figures += spans(heard.taken, f", {count}")
+            figures += channel_figures(hear(asked), count)
     return figures
 
 

@@ -56,7 +56,7 @@ KERNEL = (
     Mutant(
         "room that is made admits nobody",
         "runtime/actor/mailbox.py",
-        "        if self._senders:\n            self.admit()\n",
+        "        if self.senders:\n            self.admit()\n",
         "",
         ("tests/runtime/actor/test_room.py", "tests/house/kernel/test_semantics.py"),
     ),
@@ -83,7 +83,7 @@ KERNEL = (
     ),
     Mutant(
         "a thread's message goes into a mailbox by itself",
-        "runtime/actor/cell.py",
+        "runtime/actor/actor.py",
         "        if get_ident() != kernel.dispatcher.thread_id:\n",
         "        if kernel.is_closing:\n",
         ATTACKED,

@@ -59,7 +59,7 @@ MUTANTS = (
     Mutant(
         "mailboxes without a bound",
         "runtime/actor/mailbox.py",
-        "        if self.count >= self._capacity:\n            return False\n"
+        "        if self.count >= self.capacity:\n            return False\n"
         "        self.count += 1\n",
         "        self.count += 1\n",
         ("tests/runtime/actor/test_mailbox.py", "tests/house/kernel/test_semantics.py"),
