@@ -19,7 +19,8 @@
 
   // --- where one was: days, and what is new -------------------------------------
 
-  const day = (at) => at.toLocaleDateString(lang, zone);
+  const dates = new Intl.DateTimeFormat(lang, zone);
+  const day = (at) => dates.format(at);
   const dayText = (at) => {
     const now = new Date();
     if (day(at) === day(now)) return log.dataset.today;
