@@ -12,6 +12,7 @@ __all__ = [
     "mcp",
     "mcp_servers",
     "models",
+    "retired",
     "shipped",
     "tools",
     "webhooks",

@@ -9,7 +9,6 @@ shapes of settings are in `connectors/config/`.
 __all__ = [
     "checks",
     "editing",
-    "folded",
     "load",
     "schema",
 ]

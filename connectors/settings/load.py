@@ -49,6 +49,7 @@ from connectors.config.checks import (
 )
 from connectors.config.embedders import HASHING, OFF
 from connectors.config.mcp_servers import with_servers_file
+from connectors.config.retired import RETIRED
 from connectors.config.shipped import state_folder
 from connectors.files.notebook import check_notebook
 from connectors.files.personas import FILES, read_persona, unknown_files
@@ -80,7 +81,6 @@ from connectors.settings.checks.tools import (
     check_workspace,
 )
 from connectors.settings.checks.webhooks import check_hooks, check_webhooks
-from connectors.settings.folded import FOLDED
 from connectors.tools.registry import TOOLS
 from runtime.config.loader import Complaint, LoadOptions, Settings, close_to, load
 from runtime.config.tree import Node, assignment, inherit
@@ -159,7 +159,7 @@ def load_app(
             start=start,
             overrides=overrides(environment, given),
             needs_secrets=needs_secrets,
-            folded=FOLDED,
+            retired=RETIRED,
             instead=instead or {},
         ),
     )

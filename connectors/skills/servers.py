@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from connectors.config import mcp_servers as servers_file
 from connectors.config.mcp import McpServerConfig, ServerName
-from connectors.settings.folded import FOLDED
+from connectors.config.retired import RETIRED
 from runtime.config.loader import LoadOptions, decode
 from runtime.config.tree import Node, Origin
 from runtime.errors import SettingsError
@@ -72,7 +72,7 @@ def servers_of(folder: SkillFolder, environment: Mapping[str, str]) -> Brings:
     else:
         return Brings({})
     top = Node({servers_file.SERVERS: table}, origin, origin)
-    options = LoadOptions(folded=FOLDED)
+    options = LoadOptions(retired=RETIRED)
     settings = decode(top, SkillServers, environment=environment, options=options)
     found = settings.value.mcp_servers
     if len(found) > MOST_SERVERS:

@@ -21,7 +21,7 @@ from msgspec import inspect as shapes
 
 from runtime.config.messages import close_to, dotted
 from runtime.config.positions import Path as Way
-from runtime.config.shape import Fit, Folded, Start
+from runtime.config.shape import Fit, Retired, Start
 from runtime.config.tree import INCLUDE, FileReader, Node, Origin, override
 from runtime.errors import SettingsError, SettingsListError
 from runtime.secret import Secret
@@ -77,7 +77,7 @@ class LoadOptions:
     """Whether a secret whose source is not there is a mistake. If not, an `UnsetSecret`
     stands for it; one that is there must be right in any case."""
 
-    folded: Folded = field(default_factory=dict[str, Mapping[str, str]])
+    retired: Retired = field(default_factory=dict[str, Mapping[str, str]])
     """Keys that tables once had, and why they are gone: no mistake, but told."""
 
     instead: Mapping[Path, str] = field(default_factory=dict[Path, str])
@@ -173,7 +173,7 @@ def decode(
         SettingsError: as `load`.
     """
     file, needs_secrets = top.value.file, options.needs_secrets
-    fit = Fit(environment, options.start, file, needs_secrets, options.folded)
+    fit = Fit(environment, options.start, file, needs_secrets, options.retired)
     plain = fit.value(top, described(kind), ())
     refuse(fit.errors)
     try:

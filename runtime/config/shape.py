@@ -46,7 +46,7 @@ Start = Callable[[Path], Path]
 """Gives the folder at which paths of written things start, by a settings file's own."""
 
 
-Folded = Mapping[str, Mapping[str, str]]
+Retired = Mapping[str, Mapping[str, str]]
 """By the name of a Struct and of a key that it had once, why that is gone."""
 
 
@@ -74,14 +74,14 @@ class Fit:
         start: where paths of written things start.
         file: the settings file itself; where those start that no file sets.
         needs_secrets: whether a secret whose source is not there is a mistake.
-        folded: keys that are gone.
+        retired: keys that are gone.
     """
 
     environment: Mapping[str, str]
     start: Start = Path
     file: str = ""
     needs_secrets: bool = True
-    folded: Folded = field(default_factory=dict[str, Mapping[str, str]])
+    retired: Retired = field(default_factory=dict[str, Mapping[str, str]])
     unset: list[SettingsError] = field(default_factory=list["SettingsError"])
     """Secrets whose source is not there, if none is needed."""
 
@@ -154,7 +154,7 @@ class Fit:
         fields = {item.encode_name: item for item in kind.fields}
         # The loader has taken `include` out; whoever mistypes it must be told.
         known = [*fields, kind.tag_field if way else INCLUDE]
-        folded = self.folded.get(kind.cls.__name__, {})
+        retired = self.retired.get(kind.cls.__name__, {})
         plain: dict[str, object] = {}
         for key, child in table.items():
             if key in fields:
@@ -163,7 +163,7 @@ class Fit:
             elif key == kind.tag_field:
                 plain[key] = child.content
                 self.origins[*way, key] = child.value
-            elif why := folded.get(key):
+            elif why := retired.get(key):
                 self.leave_out(child, (*way, key), why)
             else:
                 place = f"in {words.dotted(way)}" if way else "at the top"

@@ -9,7 +9,7 @@ import pytest
 
 from connectors.cli import run
 from connectors.config.app import AppConfig
-from connectors.settings.folded import FOLDED
+from connectors.config.retired import RETIRED
 from connectors.settings.load import load_app, settings_type
 from connectors.settings.schema import structs_below
 from tests.house.settings.test_config_files import default_text
@@ -80,7 +80,7 @@ def test_a_setting_that_is_not_there_is_found() -> None:
 def test_what_is_gone_was_of_a_table_that_is_there_and_says_why() -> None:
     structs: dict[str, type[Struct]] = {}
     structs_below(settings_type(), structs)
-    for table, gone in FOLDED.items():
+    for table, gone in RETIRED.items():
         fields = structs[table].__struct_encode_fields__
         assert set(gone).isdisjoint(fields), table
         assert all(gone.values()), table
@@ -120,7 +120,7 @@ def test_a_setting_that_is_gone_is_told_once_and_has_no_effect(
     settings = load_app(path, {"CALLBOARD_PRESENCE__TYPING_EVERY": "9"})
     told = {each.text: each for each in settings.warnings}
     assert len(told) == len(settings.warnings) == 5
-    why = FOLDED["MemorySettings"]["sweep_every"]
+    why = RETIRED["MemorySettings"]["sweep_every"]
     gone = told[f"memory.sweep_every has no effect any more: {why}"]
     assert (gone.line, gone.hint) == (7, "take it out")
     assert sum("max_facts" in text for text in told) == 1

@@ -1,4 +1,4 @@
-"""Settings that are gone, because nobody needs them otherwise.
+"""Settings that are retired, because nobody needs them otherwise.
 
 A file that still has one is read as before. The setting has no effect, and people are
 told so, with the reason, wherever doubtful settings are told.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-FOLDED: Mapping[str, Mapping[str, str]] = {
+RETIRED: Mapping[str, Mapping[str, str]] = {
     "AutonomousConfig": {
         "plan_lasts": "a plan that nobody has begun for an hour is out of date",
         "planner_retries": "a decision that cannot be read is asked for again twice",
