@@ -82,10 +82,15 @@ DECISIONS: Final = {
 }
 HINT = "y approves, a approves for a while, n denies; then Enter"
 
-# No background and none of the colours that a light or a dark screen swallows.
+COLOUR = "magenta"
+"""The one colour: of the eight of a terminal, the only one with a contrast of about
+4.5 to 1 both on white and on black. Who set `NO_COLOR` sees none.
+"""
+
+# No background: who reads chose theirs.
 COLOURS = Theme(
     {
-        "markdown.code": "cyan",
+        "markdown.code": COLOUR,
         "markdown.block_quote": "italic",
         "markdown.link": "underline",
         "markdown.link_url": "underline",
@@ -155,7 +160,7 @@ class Painter:
 
     def answer(self, shown: str, text: str) -> str:
         """Draw what an agent says."""
-        return self.draw(Text(one_line(shown), style="bold cyan"), markdown(text))
+        return self.draw(Text(one_line(shown), style=f"bold {COLOUR}"), markdown(text))
 
     def notice(self, text: str) -> str:
         """Draw what the runtime says."""
@@ -165,11 +170,11 @@ class Painter:
     def question(self, text: str) -> str:
         """Draw an approval question."""
         body = Group(Text(make_safe(text)), Text(HINT, style="bold"))
-        return self.draw(Panel(body, border_style="magenta", title="your leave"))
+        return self.draw(Panel(body, border_style=COLOUR, title="your approval"))
 
     def person(self, text: str) -> str:
         """Draw what the person sent."""
-        return self.draw(Text.assemble((PROMPT, "bold green"), make_safe(text)))
+        return self.draw(Text.assemble((PROMPT, "bold"), make_safe(text)))
 
     def banner(self, roster: TerminalRoster, where: str) -> str:
         """Draw who is here, and which keys do what."""
@@ -178,7 +183,9 @@ class Painter:
             name = one_line(each.shown)
             tag = f"@{each.name}" if each.shown != each.name else name
             named = f"{name} ({tag})" if tag != name else name
-            line = Text.assemble("  ", (named, "bold cyan"), f"  model {each.model}")
+            line = Text.assemble(
+                "  ", (named, f"bold {COLOUR}"), f"  model {each.model}"
+            )
             if each.name == roster.answers:
                 line.append("  answers when nobody is named")
             if each.description:
@@ -211,7 +218,7 @@ class PlainCode(CodeBlock):
     ) -> RenderResult:
         """Draw it."""
         code = str(self.text).rstrip()
-        yield Padding(Text(code, style="cyan", overflow="fold"), (0, 0, 0, 2))
+        yield Padding(Text(code, style=COLOUR, overflow="fold"), (0, 0, 0, 2))
 
 
 class WholeTable(TableElement):
@@ -522,7 +529,7 @@ class ScreenChat:
         """Draw unfinished answers, what goes on, and where to type."""
         drawn = "\n".join((*self._preview(), *self._work()))
         lead = ANSI(f"{drawn}\n") if drawn else ""
-        return merge_formatted_text([lead, [("bold ansigreen", PROMPT)]])
+        return merge_formatted_text([lead, [("bold", PROMPT)]])
 
     def _preview(self) -> Iterator[str]:
         views = list(self._drafts.values())

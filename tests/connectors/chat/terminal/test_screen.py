@@ -86,6 +86,27 @@ def test_no_colour_where_none_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None
     assert not re.search(r"\x1b\[[0-9;]*3[0-7]", drawn)
 
 
+def luminance(red: int, green: int, blue: int) -> float:
+    """Give the relative luminance of WCAG 2."""
+    parts = [x / 255 for x in (red, green, blue)]
+    linear = [x / 12.92 if x <= 0.04 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_each_colour_is_read_on_white_and_on_black(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    painter = Painter(lambda: 80)
+    text = "# One\n\n`two` and [three](http://x)\n\n```\nfour\n```\n> five\n\n- six"
+    drawn = painter.answer("anna", text) + painter.question("May I?")
+    drawn += painter.person("hello") + painter.banner(ROSTER, "here")
+    used = set(re.findall(r"\x1b\[(?:\d+;)*((?:[34]|9|10)[0-9])(?:;\d+)*m", drawn))
+    assert used == {"35"}, "no background, and none of the bright colours"
+    seen = luminance(205, 0, 205)  # what xterm shows for it
+    assert min((seen + 0.05) / 0.05, 1.05 / (seen + 0.05)) > 4
+
+
 def test_the_banner_says_who_is_here() -> None:
     shown = plain(Painter(lambda: 200).banner(ROSTER, "here"))
     assert "Dr. Anna (@anna)  model main  answers when nobody is named" in shown
