@@ -13,7 +13,12 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
-from actors.config.agents import AgentConfig, DisplayName, HiringConfig
+from actors.config.agents import (
+    AgentConfig,
+    DisplayName,
+    HiringConfig,
+    is_display_name,
+)
 from actors.rules.prompt.untrusted import as_item, as_paragraphs
 from actors.rules.text import cleaning as foreign
 
@@ -217,9 +222,10 @@ def settings_of(
 def shown_of(agent: HiredAgent) -> str:
     """Give its title as a display name; empty: it is none."""
     try:
-        return msgspec.convert(agent.title, DisplayName)
+        shown = msgspec.convert(agent.title, DisplayName)
     except msgspec.ValidationError:
         return ""
+    return shown if is_display_name(shown) else ""
 
 
 def told(agent: HiredAgent) -> str:

@@ -16,6 +16,7 @@ from actors.agents import hired
 from actors.agents.hired import HiredAgent, HiringTerms
 from actors.agents.persona import Persona
 from actors.rules.groups.routes import RoutingTable, group_of, with_groups
+from actors.rules.text.similarity import fold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -141,7 +142,7 @@ def apart(personas: Mapping[str, Persona]) -> dict[str, Persona]:
     taken = {*hired.RESERVED, *map(str.casefold, personas)}
     found: dict[str, Persona] = {}
     for name, persona in personas.items():
-        shown = persona.shown.casefold()
+        shown = fold(persona.shown)
         if shown in taken and shown != name.casefold():
             config = structs.replace(persona.config, display_name="")
             persona = replace(persona, config=config)  # noqa: PLW2901

@@ -5,6 +5,8 @@ What people set about an agent that goes on by itself: when, how far, for whom.
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -78,10 +80,40 @@ DisplayName = Annotated[
     str,
     Meta(
         max_length=64,
-        pattern=r"^(\w([\w .'-]*[\w.])?)?$",
+        pattern=r"^(\w([\w .'-]|[^\x00-\u02ff\u2000-\u2bff])*(?<![ '-]))?$",
         description="letters, digits, blanks and . ' - _, beginning with a letter",
     ),
 ]
+"""What an agent may be called, but for what `is_display_name` refuses."""
+
+_LETTER_OR_SIGN = re.compile(r"[\w .'-]")
+_UNSEEN = re.compile(
+    "[\u034f\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]"
+)
+MOST_MARKS = 4
+"""Most marks on a letter, as in pointed Hebrew; more would cover the lines around."""
+
+
+def is_display_name(text: str) -> bool:
+    """Tell whether all in a `DisplayName` may be in one.
+
+    Beside letters, digits and a few signs, these are marks after a letter, as Thai,
+    Hindi and pointed Hebrew have them. What controls, turns the direction around or is
+    not seen is refused, so that no name passes for another.
+    """
+    marks = MOST_MARKS  # none may stand at the beginning
+    for each in text:
+        is_mark = unicodedata.category(each) in {"Mn", "Mc"}
+        marks = marks + 1 if is_mark else 0
+        if not is_mark:
+            if not _LETTER_OR_SIGN.match(each):
+                return False
+            if not each.isalpha():
+                marks = MOST_MARKS
+        elif marks > MOST_MARKS or _UNSEEN.match(each):
+            return False
+    return True
+
 
 Within = Annotated[float, Meta(gt=0, le=86_400)]
 

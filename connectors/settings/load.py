@@ -21,11 +21,12 @@ import msgspec
 
 from actors.agents.hired import RESERVED
 from actors.commands.registry import COMMANDS
-from actors.config.agents import AgentConfig
+from actors.config.agents import AgentConfig, is_display_name
 from actors.config.prompt import ContextConfig
 from actors.config.values import Name
 from actors.rules.prompt.skills import USE_SKILL
 from actors.rules.prompt.tools import JOINT, OF_COLLEAGUES, SERVER
+from actors.rules.text.similarity import fold
 from connectors.chat import platforms as registry
 from connectors.chat.platforms import platform_in, platform_of, platforms, setting_of
 from connectors.config.app import (
@@ -421,15 +422,20 @@ def check_owner(way: Way, owner: str, app: AppConfig) -> Iterator[Complaint]:
 
 
 def check_display_names(app: AppConfig) -> Iterator[Complaint]:
-    """Complain of a display name that calls somebody else already."""
+    """Complain of a display name that is none, or calls somebody else already."""
     whose = {name.casefold(): name for name in app.agents}
     for name, agent in app.agents.items():
-        shown = agent.display_name.casefold()
+        way: Way = ("agents", name, "display_name")
+        if not is_display_name(agent.display_name):
+            text = "it has characters that no name may have"
+            hint = "write letters with their marks, digits, blanks and . ' - _"
+            yield Complaint(way, text, hint)
+            continue
+        shown = fold(agent.display_name)
         other = whose.setdefault(shown, name) if shown else name
         if other != name or shown in RESERVED:
             text = f"agent {other!r} is called so"
             text = "whole chats are called so" if other == name else text
-            way: Way = ("agents", name, "display_name")
             yield Complaint(way, text, "choose another name")
 
 

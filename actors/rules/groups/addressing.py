@@ -26,7 +26,7 @@ _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})(.*)")
 _TICKS = re.compile(r"`+")
 _QUOTED = re.compile(r"\"[^\"\n]*\"|\u201c[^\u201d\n]*\u201d|\u00ab[^\u00bb\n]*\u00bb")
 
-_MENTION = re.compile(r"(?<![\w@.])@([\w-]+)")
+_MENTION = re.compile(r"(?<![\w@.])@([\w-]+)(?=([^\x00-\u02ff])?)")
 
 MOST_HOPS = 64
 """Longest chain of visible turns, in names; far beyond what settings allow."""

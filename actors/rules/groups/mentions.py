@@ -7,11 +7,15 @@ joins both. `addressing.py` reads whom an agent's own answer calls.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
+
+from actors.rules.text.similarity import fold
 
 # A name begins after a non-word character, so that the @ of a mail address is no
 # mention, and consists of letters, digits, _ and -.
-_MENTION = re.compile(r"(?<!\w)@([\w-]+)")
+# What follows may be a mark, which no `\w` is, on the name's last letter.
+_MENTION = re.compile(r"(?<!\w)@([\w-]+)(?=([^\x00-\u02ff])?)")
 
 _ONE_WORD = re.compile(r"[\w-]+")
 
@@ -59,23 +63,36 @@ def named(
     """Return the known agents that mentions name, in their order, each once.
 
     Args:
-        mentions: matches whose first group is the word after an @.
+        mentions: matches whose first group is the word after an @; a second one is what
+            follows it, if that may be a mark.
         agents: names of the agents by all that they are called, case-folded; of those
             that begin alike the longest counts.
     """
     found: dict[str, None] = {}
     of_words = sorted((x for x in agents if not _ONE_WORD.fullmatch(x)), key=len)[::-1]
     for match in mentions:
-        begin = match.start(1)
-        rest = match.string[begin : begin + LONGEST_NAME + 1].casefold()
-        longest = (x for x in of_words if rest.startswith(x))
-        whole = next((x for x in longest if not rest[len(x) :][:1].isalnum()), "")
-        word = whole or match[1].casefold()
+        is_cut = match.lastindex == 2
+        names = sorted(agents, key=len)[::-1] if is_cut else of_words
+        word = named_at(match.start(1), match.string, names) if names else ""
+        if not word and not is_cut:
+            word = match[1].casefold()
         # A dash after a name ends a clause more often than it belongs to a name.
         agent = agents.get(word) or agents.get(word.rstrip("-"))
         if agent is not None:
             found[agent] = None
     return tuple(found)
+
+
+def named_at(begin: int, text: str, names: Iterable[str]) -> str:
+    """Give the first of the names with which a place of a text begins; empty: none."""
+    rest = fold(text[begin : begin + LONGEST_NAME + 1])
+    begins = (x for x in names if rest.startswith(x))
+    return next((x for x in begins if not goes_on(rest[len(x) :])), "")
+
+
+def goes_on(rest: str) -> bool:
+    """Tell whether a word goes on, if only with a mark on its last letter."""
+    return rest[:1].isalnum() or unicodedata.category(rest[:1] or " ")[0] == "M"
 
 
 def hails(text: str, name: str) -> bool:

@@ -183,7 +183,7 @@ def with_groups(
     table: RoutingTable, groups: Mapping[str, GroupBehaviour]
 ) -> RoutingTable:
     """Return the table with the group settings of its agents."""
-    shown = {x.shown.casefold(): name for name, x in groups.items() if x.shown}
+    shown = {fold(x.shown): name for name, x in groups.items() if x.shown}
     called = shown | table.agents
     return msgspec.structs.replace(table, groups=dict(groups), called=called)
 
@@ -259,7 +259,8 @@ def _by_name(
 ) -> RuleVerdict:
     if not name:
         return RuleVerdict(rule, (), "no agent is named")
-    agent = table.called.get(name.casefold())
+    called = table.called
+    agent = called.get(name.casefold()) or called.get(fold(name))
     if agent is None:
         return RuleVerdict(rule, (), f"there is no agent {name!r}")
     return RuleVerdict(rule, (agent,), f"{agent!r} is named")

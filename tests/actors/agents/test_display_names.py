@@ -63,6 +63,24 @@ def test_an_agent_hears_the_name_that_people_see(
     assert judge(said(text), TABLE).answering == answering
 
 
+@pytest.mark.parametrize(
+    ("text", "answering"),
+    [
+        ("@สมศักดิ์ อยู่ไหม", ("anna",)),
+        ("@สมศักดิ์, @Zoe\u0301?", ("anna", "ben")),
+        ("@zo\u00e9?", ("ben",)),
+        ("@หมู", ()),
+    ],
+)
+def test_a_name_with_marks_is_heard_and_no_part_of_another(
+    text: str, answering: tuple[str, ...]
+) -> None:
+    table = table_of(anna="สมศักดิ์", ben="Zo\u00e9", carl="หม")
+    assert judge(said(text), table).answering == answering
+    heard = route(said("hi", "Zoe\u0301"), table)
+    assert getattr(heard, "agents", ()) == ("ben",)
+
+
 def test_whoever_addresses_an_agent_may_write_either_name() -> None:
     heard = [route(said("hi", agent), TABLE) for agent in ("Eliza", "anna", "ELIZA")]
     assert [getattr(each, "agents", ()) for each in heard] == [("anna",)] * 3

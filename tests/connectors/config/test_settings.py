@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -536,11 +537,36 @@ def test_an_agent_in_capitals_is_told_where_they_belong(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "shown", ["Anna", "BEN", "Everyone", "@eliza", " eliza", "a:b"]
+    "shown",
+    [
+        *("Anna", "BEN", "Everyone", "@eliza", " eliza", "a:b"),
+        *("\u202eeliza", "e\u200bliza", "eli\u2066za", "eliza\ufe0f", "\u0301eliza"),
+        *("eliza \u0301", "eliza" + "\u0301" * 5, "eliza\u20dd", "eliza\u034f"),
+        *("eliza\u2603", "eliza\n"),
+    ],
 )
 def test_a_display_name_is_a_name_and_nobody_elses(tmp_path: Path, shown: str) -> None:
-    text = f"[agents.eliza]\nprompt = 'x'\ndisplay_name = '{shown}'"
+    written = json.dumps(shown)
+    text = f"[agents.eliza]\nprompt = 'x'\ndisplay_name = {written}"
     assert refused(tmp_path, BASE + text).line == BASE_LINES + 3
+
+
+NAMES_WITH_MARKS = (
+    *("สมศักดิ์", "יוֹסֵף", "हिन्दी", "தமிழ்", "Zoe\u0301", "ခင်မောင်"),
+    *("Dr. Nguye\u0302\u0303n-Thi", "محمّد"),
+)
+
+
+@pytest.mark.parametrize("shown", NAMES_WITH_MARKS)
+def test_a_display_name_has_the_marks_of_its_script(tmp_path: Path, shown: str) -> None:
+    text = f"[agents.eliza]\nprompt = 'x'\ndisplay_name = '{shown}'"
+    assert loaded(tmp_path, BASE + text).value.agents["eliza"].display_name == shown
+
+
+def test_the_same_name_in_other_characters_is_the_same(tmp_path: Path) -> None:
+    one = "[agents.one]\nprompt = 'x'\ndisplay_name = 'Zoe\u0301'\n"
+    two = "[agents.two]\nprompt = 'x'\ndisplay_name = 'ZO\u00c9'"
+    assert "is called so" in refused(tmp_path, BASE + one + two).text
 
 
 @pytest.mark.parametrize("kind", ["web", "page", "http"])
