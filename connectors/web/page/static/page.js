@@ -20,15 +20,15 @@ const callboard = {
   // goes leaves the others, and the focus in them, as they are.
   match(old, fresh) {
     const wanted = Array.from(fresh.childNodes);
-    const names = new Set(wanted.map((node) => node.id).filter(Boolean));
+    const names = new Set(wanted.map(callboard.id).filter(Boolean));
     const known = new Map();
-    for (const child of old.children) if (child.id) known.set(child.id, child);
+    for (const child of old.children) if (callboard.id(child)) known.set(callboard.id(child), child);
     let here = old.firstChild;
     for (const node of wanted) {
-      while (here !== null && here.id && !names.has(here.id)) here = callboard.drop(here);
-      const there = node.id ? known.get(node.id) : callboard.next(here, node);
+      while (here !== null && callboard.id(here) && !names.has(callboard.id(here))) here = callboard.drop(here);
+      const there = callboard.id(node) ? known.get(callboard.id(node)) : callboard.next(here, node);
       if (there && callboard.alike(there, node)) {
-        while (!there.id && here !== there) here = callboard.drop(here);
+        while (!callboard.id(there) && here !== there) here = callboard.drop(here);
         if (there !== here) old.insertBefore(there, here);
         if (there.nodeType === Node.ELEMENT_NODE) callboard.become(there, node);
         else if (there.data !== node.data) there.data = node.data;
@@ -44,7 +44,7 @@ const callboard = {
   next(here, node) {
     if (node.nodeType !== Node.ELEMENT_NODE) return here;
     let found = here;
-    while (found !== null && !found.id && !callboard.alike(found, node)) found = found.nextSibling;
+    while (found !== null && !callboard.id(found) && !callboard.alike(found, node)) found = found.nextSibling;
     return found;
   },
 
@@ -56,7 +56,12 @@ const callboard = {
 
   alike(one, other) {
     return one.nodeType === other.nodeType && one.nodeName === other.nodeName
-      && (one.id || "") === (other.id || "");
+      && callboard.id(one) === callboard.id(other);
+  },
+
+  // Not `node.id`: of a form with a field called id, that is the field.
+  id(node) {
+    return node.nodeType === Node.ELEMENT_NODE ? node.getAttribute("id") ?? "" : "";
   },
 
   // What a person has opened stays open, what they have typed stays typed.
@@ -168,8 +173,28 @@ document.addEventListener("keydown", (event) => {
 });
 
 for (const place of document.querySelectorAll("[data-live]")) {
+  // While a pointer is at a button, rows neither come nor go: the click is to land on
+  // what was aimed at. A pointer that rests holds nothing up for long.
+  const HELD = 5000;
+  let waits = null;
+  let rest = 0;
+  const put = () => {
+    clearTimeout(rest);
+    rest = 0;
+    if (waits === null) return;
+    callboard.put(place, waits);
+    callboard.times(place);
+    waits = null;
+  };
+  const hold = (event) => {
+    const isAtButton = event.type !== "pointerleave" && event.target.closest("button, .button") !== null;
+    if (!isAtButton) { put(); return; }
+    clearTimeout(rest);
+    rest = setTimeout(put, HELD);
+  };
+  for (const each of ["pointerover", "pointermove", "pointerdown", "pointerleave"]) place.addEventListener(each, hold);
   callboard.stream(() => place.dataset.live, {
-    live(event) { callboard.put(place, event.data); callboard.times(place); },
+    live(event) { waits = event.data; if (!rest) put(); },
   });
 }
 

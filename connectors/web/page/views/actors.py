@@ -123,7 +123,10 @@ def labels(forest: object) -> dict[str, str]:
 
 
 def working(look: Look) -> list[dict[str, object]]:
-    """List the messages that agents work on now, the newest first."""
+    """List the messages that agents work on now, what takes longest first.
+
+    So whatever comes in is added at the end, and moves no button.
+    """
     with look.database.inspect() as rows:
         page = read_jobs(
             rows, ("running",), MOST_WORKING, look.complain, with_short=False
@@ -137,7 +140,7 @@ def working(look: Look) -> list[dict[str, object]]:
             "text": job.text[:200],
             "seconds": max(0.0, look.now - row.started_at) if row.started_at else 0.0,
         }
-        for job, row in zip(page.jobs, page.rows, strict=True)
+        for job, row in reversed(list(zip(page.jobs, page.rows, strict=True)))
     ]
 
 
