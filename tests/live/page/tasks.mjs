@@ -127,6 +127,41 @@ try {
   }
   await night.context().close();
 
+  // What somebody points at stays where it is, whatever comes in meanwhile.
+  await page.goto(`${address}/actors`);
+  const others = await Promise.all(["anna", "ben"].map(async (agent) => {
+    const other = await page.context().newPage();
+    await other.goto(`${address}/chat/with/${agent}`);
+    return other;
+  }));
+  const begin = async (other) => {
+    await other.getByLabel(/^Message to/).fill("tell me a story");
+    await other.keyboard.press("Enter");
+    await other.locator("article.writing").first().waitFor();
+  };
+  const rows = page.locator('#working [id^="work-"]');
+  await begin(others[0]);
+  const stop = rows.first().getByRole("button");
+  await stop.hover();
+  const box = await stop.boundingBox();
+  const aimed = await stop.elementHandle();
+  await begin(others[1]);
+  for (let each = 0; each < 30; each += 1) {
+    await page.mouse.move(box.x + 5 + each % 2, box.y + 5);
+    assert.equal(await rows.count(), 1, "a row came while a button was pointed at");
+    assert.deepEqual(await stop.boundingBox(), box, "the button moved");
+    await page.waitForTimeout(100);  // more than one update is sent meanwhile
+  }
+  await page.mouse.move(0, 0);
+  await rows.nth(1).waitFor();
+  assert.ok(await stop.evaluate((one, other) => one === other, aimed), "the button is another one");
+  await stop.click();
+  await page.getByText("is being stopped").waitFor();
+  await others[1].getByRole("button", { name: "Stop" }).click();
+  await others[1].locator("article.writing").waitFor({ state: "detached" });
+  for (const each of others) await each.close();
+  console.log("what is pointed at stays, and what came meanwhile is shown afterwards");
+
   const plain = await logIn({ javaScriptEnabled: false });
   await task(plain, "without a script: lower a budget (one click more, to check)", async ({ click }) => {
     await plain.goto(`${address}/usage`);
