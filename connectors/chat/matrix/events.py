@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import msgspec
 
 from connectors.chat.inbound import in_words, shown_name
-from connectors.chat.lenient_json import Json, table, text, texts, whole
+from connectors.chat.lenient_json import Json, table, tables, text, texts, whole
 
 Reason = Literal[
     "own",
@@ -53,6 +53,11 @@ FILES: dict[str, Literal["image", "audio", "document"]] = {
 
 
 STICKER = "m.sticker"
+POLLS = ("org.matrix.msc3381.poll.start", "m.poll.start")
+"""What clients send today, and what the specification has."""
+
+SAID = ["m.room.message", STICKER, *POLLS]
+"""The types of events that say something."""
 
 
 class MatrixFile(msgspec.Struct, frozen=True):
@@ -108,7 +113,7 @@ def read(event: Json, users: Mapping[str, str]) -> MatrixMessage | MatrixSkipped
     kind = event.get("type")
     if "state_key" in event:
         return MatrixSkipped("state")
-    if kind not in ("m.room.message", STICKER):
+    if kind not in SAID:
         return MatrixSkipped(reason_of(kind))
     event_id, sender = text(event.get("event_id")), text(event.get("sender"))
     if not (is_id(event_id, "$") and is_id(sender, "@")):
@@ -119,6 +124,8 @@ def read(event: Json, users: Mapping[str, str]) -> MatrixMessage | MatrixSkipped
         return MatrixSkipped(reason)
     if kind == STICKER:
         content = {**content, "msgtype": STICKER}  # it has none of its own
+    elif kind in POLLS:
+        content = {**content, "msgtype": "m.text", "body": poll(content)}
     return read_message(content, event_id, sender, users)
 
 
@@ -189,6 +196,22 @@ def read_message(
         mentions_room=is_for_room,
         file=file,
     )
+
+
+def poll(content: Json) -> str:
+    """Return a poll in words: its question, and what may be answered."""
+    asked = table(content.get("m.poll") or content.get(POLLS[0]))
+    answers = map(poll_text, tables(asked.get("answers")))
+    return in_words("poll", poll_text(table(asked.get("question"))), *answers)
+
+
+def poll_text(part: Json) -> str:
+    """Return the text of a question or an answer.
+
+    Source: MSC1767, "Extensible events": a string once, a list of its forms now.
+    """
+    forms = tables(part.get("m.text"))
+    return text(forms[0].get("body") if forms else part.get("org.matrix.msc1767.text"))
 
 
 def relation(content: Json) -> str:

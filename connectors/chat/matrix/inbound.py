@@ -26,6 +26,7 @@ from connectors.chat.lenient_json import Json, table, tables, text, whole
 from connectors.chat.matrix import content
 from connectors.chat.matrix.api import MatrixCall, path_of
 from connectors.chat.matrix.events import (
+    SAID,
     MatrixMessage,
     MatrixSkipped,
     is_id,
@@ -534,7 +535,7 @@ def age_of(event: Json, now: float) -> float:
 PAGE = 100
 """Events of one request."""
 
-FETCHED = ["m.room.message", "m.room.encrypted", "m.room.redaction"]
+FETCHED = [*SAID, "m.room.encrypted", "m.room.redaction"]
 """What is fetched; how the room has changed meanwhile stands in the batch."""
 
 

@@ -19,6 +19,7 @@ from connectors.chat.errors import (
 )
 from connectors.chat.lenient_json import Json, table, tables, text
 from connectors.chat.matrix.api import MatrixCall, path_of
+from connectors.chat.matrix.events import SAID
 from connectors.chat.matrix.inbound import MatrixArrivals, waiting
 from connectors.chat.matrix.rooms import come_or_go
 from connectors.chat.matrix.senders import StaleSigns
@@ -192,7 +193,7 @@ CURE = (
 )
 
 TYPES = [
-    "m.room.message",
+    *SAID,
     "m.room.encrypted",
     "m.room.member",
     "m.room.encryption",

@@ -146,6 +146,35 @@ def test_a_place_and_a_sticker_come_as_words() -> None:
     assert sticker.text == "[sticker: a fox]"
 
 
+@pytest.mark.parametrize(
+    ("kind", "asked"),
+    [
+        (
+            "org.matrix.msc3381.poll.start",
+            {
+                "question": {"org.matrix.msc1767.text": "Tea?"},
+                "answers": [{"id": "1", "org.matrix.msc1767.text": "yes"}, 5, {}],
+            },
+        ),
+        (
+            "m.poll.start",
+            {
+                "question": {"m.text": [{"body": "Tea?"}]},
+                "answers": [{"m.id": "1", "m.text": [{"body": "yes"}]}],
+            },
+        ),
+    ],
+)
+def test_a_poll_comes_as_words(kind: str, asked: Json) -> None:
+    key = "m.poll" if kind == "m.poll.start" else kind
+    found = read(event({key: asked}, type=kind), USERS)
+    assert isinstance(found, MatrixMessage)
+    assert (found.text, found.kind) == ("[poll: Tea?, yes]", "m.text")
+    odd = read(event({key: [asked]}, type=kind), USERS)
+    assert isinstance(odd, MatrixMessage)
+    assert odd.text == "[poll]"
+
+
 def test_notices_are_a_programs() -> None:
     assert spoken({"msgtype": "m.notice"}).is_bot
     assert not spoken({}).is_bot

@@ -65,6 +65,31 @@ async def test_a_message_that_people_redact_is_withdrawn() -> None:
     assert bed.ingress.withdrawn == [("matrix", asked)]
 
 
+async def test_stickers_and_polls_are_asked_for_also_in_a_gap(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    bed = MatrixBed("anna")
+    bed.server.room(ROOM, ZOE, ANNA)
+    sticker: dict[str, object] = {"body": "a fox", "url": "mxc://a/b"}
+    kind = "org.matrix.msc3381.poll.start"
+    asked = {"question": {"org.matrix.msc1767.text": "Tea?"}}
+    poll: dict[str, object] = {kind: asked}
+    async with bed.listening() as server:
+        server.add(ROOM, ZOE, "m.sticker", sticker)
+        assert (await bed.ingress.next()).text == "[sticker: a fox]"
+        server.add(ROOM, ZOE, kind, poll)
+        assert (await bed.ingress.next()).text == "[poll: Tea?]"
+    bed.server.add(ROOM, ZOE, kind, poll)
+    bed.server.add(ROOM, ZOE, "m.sticker", sticker)
+    for number in range(60):
+        bed.server.say(ROOM, ZOE, f"{number}")
+    bed.transport = bed.make()
+    async with bed.listening():
+        await bed.wait(lambda: len(bed.ingress.accepted) == 64)
+    assert texts(bed)[2:4] == ["[poll: Tea?]", "[sticker: a fox]"]
+
+
 @pytest.mark.parametrize("is_shown", [True, False])
 async def test_people_see_up_to_where_their_messages_were_read(
     *, is_shown: bool
