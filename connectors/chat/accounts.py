@@ -7,7 +7,7 @@ account listens by itself, so that each is supervised by itself.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Hashable, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Generic, Never, Protocol, TypeVar
 
@@ -93,6 +93,12 @@ class BackgroundTyping(Generic[Place]):
 SOON = 1.0
 """Seconds until an account that is starting is asked again."""
 
+# Chosen as for models: a platform that refuses a good token once is asked again soon; a
+# wrong token costs a request in an hour.
+LET_IN_LADDER = (15.0, 60.0, 300.0, 900.0, 3600.0)
+"""Seconds until an account that is not let in tries again, each time it happens again
+before it has been heard."""
+
 
 class AgentAccount:
     """The account of one agent on a platform, listening or not."""
@@ -140,6 +146,23 @@ class AccountHealth:
         self._clock = clock
         self._log = log
         self._was_away = False
+        self._refusals = 0
+        """How often it was not let in since it was heard last."""
+
+    async def keep_listening(self, listen: Callable[[], Awaitable[object]]) -> None:
+        """Listen until cancelled.
+
+        Platforms refuse good tokens, too, for a while; and operators mend what is
+        wrong there, such as a bot's rights.
+
+        Args:
+            listen: listens until the account is not let in.
+        """
+        while True:
+            await listen()
+            rung = min(self._refusals, len(LET_IN_LADDER) - 1)
+            self._refusals += 1
+            await trio.sleep(LET_IN_LADDER[rung])
 
     @contextmanager
     def listening(self) -> Generator[None]:
@@ -160,6 +183,7 @@ class AccountHealth:
             Whether it did not, a moment ago.
         """
         account = self._account
+        self._refusals = 0
         was_away, self._was_away = self._was_away, False
         if account.trouble:
             event = f"{account.kind} hears {account.platform}"
@@ -195,7 +219,7 @@ class AccountHealth:
         account.refused = account.trouble = str(error)
         place = f"connectors.{connector}.accounts.{account.agent}"
         self._log.error(
-            f"{account.kind} not let in; the others go on",
+            f"{account.kind} not let in; the others go on, and it tries again",
             account=account.label,
             why=str(error),
             what_to_do=cure.format(place=place),
@@ -325,7 +349,7 @@ class AccountsTransport(PlatformTransport, Generic[Account, Listener]):
         return "; ".join(f"{agent}: {why}" for agent, why in troubles.items())
 
     async def listen(self, ingress: Ingress) -> None:
-        """Follow all accounts until cancelled, or until none is let in."""
+        """Follow all accounts until cancelled."""
         async with trio.open_nursery() as nursery:
             for listener in self.listeners.values():
                 nursery.start_soon(listener.listen, ingress)

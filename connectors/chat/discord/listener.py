@@ -341,7 +341,10 @@ class DiscordListener:
         self._failed: dict[str, int] = {}
 
     async def listen(self, ingress: Ingress) -> None:
-        """Follow the bot until cancelled, or until it is not let in."""
+        """Follow the bot until cancelled."""
+        await self._health.keep_listening(partial(self._listen, ingress))
+
+    async def _listen(self, ingress: Ingress) -> None:
         waits, ends = Waits(), 0
         with self._health.listening():
             while True:

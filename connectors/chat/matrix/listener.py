@@ -249,7 +249,10 @@ class MatrixListener:
         self._signs = StaleSigns(account, shared)
 
     async def listen(self, ingress: Ingress) -> None:
-        """Follow the account until cancelled, or until it is not let in."""
+        """Follow the account until cancelled."""
+        await self._health.keep_listening(partial(self._listen, ingress))
+
+    async def _listen(self, ingress: Ingress) -> None:
         with self._health.listening():
             async with self._shared.homeserver, trio.open_nursery() as nursery:
                 nursery.start_soon(self._typing.run)

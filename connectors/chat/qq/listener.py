@@ -295,7 +295,10 @@ class QQListener:
         self._session = QQSession(account, shared)
 
     async def listen(self, ingress: Ingress) -> None:
-        """Follow the bot until cancelled, or until it is not let in."""
+        """Follow the bot until cancelled."""
+        await self._health.keep_listening(partial(self._listen, ingress))
+
+    async def _listen(self, ingress: Ingress) -> None:
         self._session = QQSession(self._account, self._shared)
         with self._health.listening():
             async with self._account.pool, trio.open_nursery() as nursery:

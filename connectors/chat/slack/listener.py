@@ -220,11 +220,14 @@ class SlackListener:
         self._health = AccountHealth(account, shared.metrics, shared.clock, LOG)
 
     async def listen(self, ingress: Ingress) -> None:
-        """Follow the app until cancelled, or until it is not let in.
+        """Follow the app until cancelled.
 
         Raises:
             PlatformError: the way to Slack has ended; begin anew.
         """
+        await self._health.keep_listening(partial(self._listen, ingress))
+
+    async def _listen(self, ingress: Ingress) -> None:
         with self._opened():
             async with self._shared.wire.open() as line, trio.open_nursery() as nursery:
                 self._account.use(line)

@@ -230,7 +230,10 @@ class TelegramListener:
         self._secret = "" if secret is None else secret.reveal().strip()
 
     async def listen(self, ingress: Ingress) -> None:
-        """Hear the bot until cancelled, or until it is not let in."""
+        """Hear the bot until cancelled."""
+        await self._health.keep_listening(partial(self._listen, ingress))
+
+    async def _listen(self, ingress: Ingress) -> None:
         with self._opened():
             async with self._bot.api, trio.open_nursery() as nursery:
                 nursery.start_soon(self._typing.run)

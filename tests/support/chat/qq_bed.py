@@ -119,9 +119,15 @@ class QQBed:
     @asynccontextmanager
     async def listening(self) -> AsyncGenerator[FakeQQ]:
         """Listen until the block ends; begins when all bots hear."""
+        async with self.listening_when(self.all_hear) as server:
+            yield server
+
+    @asynccontextmanager
+    async def listening_when(self, is_so: Callable[[], bool]) -> AsyncGenerator[FakeQQ]:
+        """Listen until the block ends; begins when something is true."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.transport.listen, self.ingress)
-            await self.server.wait(self.all_hear)
+            await self.server.wait(is_so)
             yield self.server
             nursery.cancel_scope.cancel()
 

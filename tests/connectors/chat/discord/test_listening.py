@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 import pytest
-import trio
 
 from actors.messages.inbound import Address
 from connectors.chat.inbound import MOST_IN_ALL, NO_ROOM
@@ -232,10 +231,9 @@ async def test_a_token_that_is_not_taken_ends_that_bot_alone() -> None:
 async def test_a_forbidden_intent_is_explained() -> None:
     async with open_bed("anna") as bed:
         bed.world.allowed[bed.bots["anna"]] = False
-        with trio.fail_after(20):
-            await bed.transport.listen(bed.ingress)
-        assert "Message Content Intent" in bed.transport.trouble
-        assert "message_content = false" in bed.transport.trouble
+        async with bed.listening_when(lambda: "Intent" in bed.transport.trouble):
+            assert "Message Content Intent" in bed.transport.trouble
+            assert "message_content = false" in bed.transport.trouble
 
 
 async def test_what_was_told_twice_is_taken_once() -> None:

@@ -172,6 +172,15 @@ async def test_a_revoked_token_ends_one_bot_and_says_what_to_do(
         assert bed.transport.trouble == ""
         server.say(chat, ZOE, "and you?")
         assert (await bed.ingress.next_or_wait()).agent == "ben"
+        server.bots[token] = revoked
+        await bed.wait(lambda: not anna.trouble)
+        server.bots.pop(token)
+        revoked.polls += 1
+        server.note_change()
+        await bed.wait(lambda: "401" in anna.refused)
+        before = len(server.urls)
+        await trio.sleep(86_400)
+        assert sum(token in each for each in server.urls[before:]) <= 50
     assert "401" in bed.transport.trouble
 
 
