@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import trio
+
 from actors.messages.inbound import SentFile
-from connectors.chat.errors import BusyError, LostError, RefusedError
+from connectors.chat.errors import (
+    BusyError,
+    LostError,
+    RefusedError,
+    ShutOutError,
+)
 from connectors.chat.lenient_json import Json, table, tables, text, whole
 from connectors.chat.requests import Upload
 from connectors.chat.whatsapp import content
@@ -35,6 +42,24 @@ class WhatsAppAccount:
         self._token = config.access_token
         self._graph = graph
         self._timeout = timeout
+        self._refused = ""
+        """Why it was not let in the last time."""
+
+        self._news = trio.Event()
+
+    async def refusal(self) -> str:
+        """Wait until it is not let in; gives why."""
+        await self._news.wait()
+        self._news, why = trio.Event(), self._refused
+        return why
+
+    async def _ask(self, call: GraphCall) -> Json:
+        try:
+            return await self._graph.ask(call, self._token)
+        except ShutOutError as error:
+            self._refused = str(error)
+            self._news.set()
+            raise
 
     async def send(self, body: Json) -> str:
         """Send something; gives its id.
@@ -69,7 +94,7 @@ class WhatsAppAccount:
             silence=self._timeout,
         )
         try:
-            found = text((await self._graph.ask(call, self._token)).get("id"))
+            found = text((await self._ask(call)).get("id"))
         except LostError as error:
             raise BusyError(f"the file did not arrive: {error}") from error
         if not found:
@@ -108,7 +133,7 @@ class WhatsAppAccount:
     async def _get(self, fields: str) -> Json:
         query = {"fields": fields}
         call = GraphCall(method="GET", url=self.id, query=query, timeout=self._timeout)
-        return await self._graph.ask(call, self._token)
+        return await self._ask(call)
 
     async def media(self, media_id: str, most: int, within: float) -> bytes:
         """Fetch a file: its address is only good for 5 minutes, so at once.
@@ -129,7 +154,7 @@ class WhatsAppAccount:
             query={"phone_number_id": self.id},
             timeout=within,
         )
-        said = table(await self._graph.ask(call, self._token))
+        said = table(await self._ask(call))
         if whole(said.get("file_size")) > most:
             raise RefusedError(f"it is larger than {most} bytes")
         url = text(said.get("url"))
@@ -140,4 +165,4 @@ class WhatsAppAccount:
 
     async def _post(self, body: Json) -> Json:
         call = GraphCall(url=f"{self.id}/messages", body=body, timeout=self._timeout)
-        return await self._graph.ask(call, self._token)
+        return await self._ask(call)

@@ -49,7 +49,7 @@ STATUS_WITHIN = 10.0
 """Seconds in which a message whose answer got lost may show that it is there."""
 
 LOOK_EVERY = 900.0
-"""Seconds between looks whether a token is still taken."""
+"""Seconds between looks whether a token is still taken, if nothing is refused."""
 
 LOOK_AGAIN = 60.0
 """Seconds until the next look at one that was not."""
@@ -115,7 +115,11 @@ class WhatsAppTransport(PlatformTransport):
             if is_well is not None:
                 was_well = is_well
                 self._shared.metrics.show(number.agent, is_up=is_well)
-            await trio.sleep(LOOK_EVERY if is_well else LOOK_AGAIN)
+            await trio.sleep(LOOK_AGAIN)
+            if is_well:
+                with trio.move_on_after(LOOK_EVERY - LOOK_AGAIN):
+                    why = await number.refusal()
+                    LOG.warning("number not let in", agent=number.agent, why=why)
 
     async def _is_well(
         self, number: WhatsAppAccount, *, was_well: bool | None

@@ -113,6 +113,34 @@ async def test_what_a_courier_is_told(
         assert server.texts() == []
 
 
+def shown(bed: WhatsAppBed) -> float:
+    name = 'callboard_whatsapp_up{account="anna",connector="whatsapp"} '
+    lines = bed.metrics.render().decode().splitlines()
+    (found,) = [each for each in lines if each.startswith(name)]
+    return float(found.removeprefix(name))
+
+
+async def test_a_token_that_ends_is_noticed_within_a_minute(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    bed = WhatsAppBed()
+    async with bed.listening() as server:
+        await trio.sleep(300)
+        assert shown(bed) == 1
+        token, server.numbers[ANNA] = server.numbers[ANNA], "another"
+        with pytest.raises(DeliveryBusyError):
+            await bed.transport.deliver(delivery("hi"))
+        await trio.sleep(60)
+        assert shown(bed) == 0
+        server.numbers[ANNA] = token
+        await trio.sleep(61)
+        assert shown(bed) == 1
+        asked = len(server.asked)
+        await trio.sleep(3_600)
+        assert len(server.asked) - asked <= 5
+
+
 @pytest.mark.parametrize(
     "fault",
     [httpx.ReadError("reset"), 100.0, httpx.Response(502), httpx.Response(200)],
