@@ -199,6 +199,15 @@ def test_every_metric_exists(page: Path) -> None:
     assert page == RECIPES or not unknown
 
 
+def test_the_reference_has_every_metric_that_docs_dashboards_and_alerts_name() -> None:
+    listed = set(METRIC.findall((ROOT / "docs/reference/metrics.md").read_text()))
+    deploy = (ROOT / "config" / "deploy").glob("[gp]*/*.[jy]*")
+    told = {x for page in (*PAGES, *deploy) for x in METRIC.findall(page.read_text())}
+    told = {x for x in told if {x, SUFFIX.sub("", x)} & known_metrics()}
+    assert len(told) > len(listed) / 2
+    assert {x for x in told if not {x, SUFFIX.sub("", x)} & listed} == set()
+
+
 @pytest.mark.parametrize(("place", "text"), settings_blocks(), ids=str)
 def test_every_settings_block_is_understood(
     place: str, text: str, tmp_path: Path

@@ -9,7 +9,7 @@ import ast
 import importlib
 import pkgutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -21,6 +21,8 @@ from msgspec import structs
 from actors.hooks.book import FinishedTurn, HookSubject
 from actors.hooks.chain import Event
 from actors.journal.notices import EVENTS
+from connectors.app.forwarding import STANDING_BY
+from connectors.chat.metrics import LABELS
 from connectors.cli import callboard
 from connectors.settings.load import settings_type
 from connectors.settings.schema import (
@@ -167,35 +169,89 @@ def helped(command: click.Command, context: click.Context) -> Iterator[str]:
 def metrics() -> Iterator[str]:
     """Give every metric that the code makes."""
     yield "At `/metrics` of the [admin address](../operate/monitoring.md). Counters end"
-    yield "in `_total` there; histograms have `_bucket`, `_count` and `_sum`."
+    yield "in `_total` there; histograms have `_bucket`, `_count` and `_sum`. Memory,"
+    yield "processor time and open files are in `process_…`, as of every program that"
+    yield "Prometheus watches."
     yield ""
     yield "| metric | kind | what it counts | labels |"
     yield "|---|---|---|---|"
-    for name, kind, words, labels in sorted(set(made())):
+    alone = "Always 1, and nothing else is shown, while this node stands by."
+    found = {*made(), (STANDING_BY, "gauge", alone, "")}
+    for name, kind, words, labels in sorted(found):
         yield f"| `{name}` | {kind} | {cell(words)} | {cell(labels)} |"
+
+
+MAKERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "counter": ("counter", ()),
+    "gauge": ("gauge", ()),
+    "histogram": ("histogram", ()),
+    "Counter": ("counter", ()),
+    "_counter": ("counter", ()),
+    "_gauge": ("gauge", ()),
+    "GaugeMetricFamily": ("gauge", ()),
+    "Family": ("counter", LABELS),
+}
+"""What makes a metric: its kind, and the labels that it has in any case."""
 
 
 def made() -> Iterator[tuple[str, str, str, str]]:
     """Find the calls that make a metric: name, kind, text, labels."""
     for folder in ("runtime", "actors", "connectors"):
         for path in sorted((ROOT / folder).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.Call):
-                    yield from of_call(node)
+            yield from made_in(ast.parse(path.read_text(encoding="utf-8")))
 
 
-def of_call(call: ast.Call) -> Iterator[tuple[str, str, str, str]]:
+def made_in(tree: ast.Module) -> Iterator[tuple[str, str, str, str]]:
+    """Find those of one module."""
+    nodes = list(ast.walk(tree))
+    tuples = {
+        to.id: node.value
+        for node in nodes
+        if isinstance(node, ast.Assign)
+        for to in node.targets
+        if isinstance(to, ast.Name)
+    }
+    gauges = {
+        id(node.value)
+        for node in nodes
+        if isinstance(node, ast.keyword) and node.arg in {"heard", "up"}
+    }
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            for name, kind, text, labels in of_call(node, tuples):
+                yield name, "gauge" if id(node) in gauges else kind, text, labels
+
+
+def of_call(
+    call: ast.Call, tuples: Mapping[str, ast.expr]
+) -> Iterator[tuple[str, str, str, str]]:
     """Read one call, if it makes a metric."""
     how = call.func
-    if not isinstance(how, ast.Attribute) or len(call.args) < 2:
+    called = getattr(how, "attr", "") or getattr(how, "id", "")
+    if called not in MAKERS or len(call.args) < 2:
         return
+    kind, own = MAKERS[called]
     name, text, *rest = call.args
-    is_metric = how.attr in {"counter", "gauge", "histogram"}
-    if is_metric and isinstance(name, ast.Constant) and isinstance(text, ast.Constant):
-        labels = rest[0] if rest else None
-        items = labels.elts if isinstance(labels, ast.Tuple) else []
-        told = [str(x.value) for x in items if isinstance(x, ast.Constant)]
-        yield str(name.value), how.attr, str(text.value), ", ".join(told)
+    if isinstance(name, ast.Constant) and isinstance(text, ast.Constant):
+        labels = [*own, *(x for each in rest for x in words_in(each, tuples))]
+        if called.startswith("_") and not labels:
+            labels = ["kind"]  # the default there
+        yield str(name.value), kind, str(text.value), ", ".join(labels)
+
+
+def words_in(labels: ast.expr, tuples: Mapping[str, ast.expr]) -> Iterator[str]:
+    """Give the words of a tuple of labels, and of those that it is made of."""
+    match labels:
+        case ast.Tuple(elts=parts):
+            for part in parts:
+                yield from words_in(part, tuples)
+        case ast.Starred(value=ast.Name(id=name)) | ast.Name(id=name):
+            if name in tuples:
+                yield from words_in(tuples[name], tuples)
+        case ast.Constant(value=str(word)):
+            yield word
+        case _:
+            pass
 
 
 OPENAI = {
