@@ -71,8 +71,7 @@ class LineFilter(msgspec.Struct, frozen=True):
 @click.option("--id", "correlation_id", default="", help="Only this correlation id.")
 @click.option(
     "--level",
-    type=click.Choice(["", *LEVELS]),
-    default="",
+    type=click.Choice(tuple(LEVELS)),
     metavar="LEVEL",
     help="Only this level and above: debug, info, warning or error.",
 )
@@ -84,14 +83,14 @@ def command(
     lines: int,
     follow: bool,
     as_json: bool,
-    **only: str,
+    **only: str | None,
 ) -> int:
     """Show lines of the log, the newest last.
 
     Reads FILE, or standard input if that is `-`, or the file of [log] in the settings.
     Exit code 1 if no line fits.
     """
-    wanted = LineFilter(**only)
+    wanted = LineFilter(**{name: text or "" for name, text in only.items()})
     if file == STANDARD_INPUT:
         given = (line.rstrip("\n") for line in sys.stdin)
         # What follows a log that comes in is not to wait for its end.

@@ -19,7 +19,13 @@ import msgspec
 from runtime.disk import flush_folder
 from runtime.errors import StoreRefusedError, StoreTooNewError, StoreUnavailableError
 from runtime.sqlite.errors import DAMAGED, DISK, refused_by_system, translate
-from runtime.sqlite.migrations import MIGRATIONS, Migration, migrate, refuse_foreign
+from runtime.sqlite.migrations import (
+    MIGRATIONS,
+    Migration,
+    migrate,
+    refuse_foreign,
+    refuse_incomplete,
+)
 from runtime.sqlite.vectors import extension, teach
 
 KEPT = ".before-restore"
@@ -435,6 +441,8 @@ class SqliteFile(msgspec.Struct, frozen=True):
                     f" version is {version}, this release needs {newest}); start this"
                     " release on it once, which brings it up to date"
                 )
+            if version == newest:
+                refuse_incomplete(db, self.path)
             stack.pop_all()
             return db
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import apsw
 
-from runtime.errors import StoreRefusedError, StoreTooNewError
+from runtime.errors import CorruptError, StoreRefusedError, StoreTooNewError
 from runtime.sqlite.copying import copy_whole, unfinished_beside
 from runtime.telemetry.logs import EventLog
 
@@ -326,6 +326,10 @@ MIGRATIONS: Sequence[Migration] = (
 )
 
 
+NEEDED = frozenset({"inbox", "journal", "outbox", "record", "snapshot", "entry"})
+"""Tables without which nothing works."""
+
+
 def migrate(
     db: apsw.Connection, path: Path, steps: Sequence[Migration] = MIGRATIONS
 ) -> None:
@@ -339,7 +343,8 @@ def migrate(
     Raises:
         StoreRefusedError: the file belongs to another program.
         StoreTooNewError: a newer release wrote it.
-        CorruptError: an older one is damaged; nothing has been changed.
+        CorruptError: an older one is damaged, or this one lacks a table; nothing has
+            been changed.
         apsw.Error: the disk; nothing has been changed.
     """
     version = int(db.pragma("user_version"))
@@ -351,6 +356,7 @@ def migrate(
             " again, or restore the copy it made beside the file before it changed it"
         )
     if version == len(steps):
+        refuse_incomplete(db, path)
         return
     if version:
         back_up(db, path, path.with_name(f"{path.name}.backup-v{version}"))
@@ -378,6 +384,20 @@ def refuse_foreign(db: apsw.Connection, path: Path) -> None:
         raise StoreRefusedError(
             f"{path} is a database of another program; nothing in it was touched."
             " Give Callboard a path of its own"
+        )
+
+
+def refuse_incomplete(db: apsw.Connection, path: Path) -> None:
+    """Check that a file of this release has the tables that all others need.
+
+    Raises:
+        CorruptError: it lacks one.
+    """
+    there = db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+    if missing := sorted(NEEDED.difference(name for (name,) in there)):
+        raise CorruptError(
+            f"{path} has no table {' and no table '.join(missing)}: another program"
+            " must have changed it; stop Callboard and restore a copy"
         )
 
 

@@ -284,7 +284,10 @@ def findings(config: Path | None, seconds: float | None) -> Iterator[Finding]:
         config: the settings file, if one was named.
         seconds: for each of those who are asked; None: nobody is.
     """
-    path = find_settings(config, Path.cwd(), may_fall_back=True).path
+    chosen = find_settings(config, Path.cwd(), may_fall_back=True)
+    if chosen.note:
+        click.echo(chosen.note, err=True)
+    path = chosen.path
     try:
         settings = load_app(
             path, os.environ, needs_secrets=False, given=given_settings()

@@ -19,7 +19,7 @@ from runtime.errors import (
 )
 from runtime.sqlite.database import SqliteDatabase
 from runtime.sqlite.file import SqliteFile
-from runtime.sqlite.migrations import MIGRATIONS
+from runtime.sqlite.migrations import MIGRATIONS, NEEDED
 from runtime.sqlite.store import SqliteStore
 from tests.support.store.rows import NOW, accepting
 
@@ -94,6 +94,20 @@ def test_a_newer_database_is_refused(look_into: LookInto, path: Path) -> None:
     db.close()
     with pytest.raises(StoreTooNewError, match="newer release"), look_into(path):
         pass
+
+
+@pytest.mark.parametrize("table", sorted(NEEDED))
+def test_a_database_without_one_of_its_tables_is_refused(
+    look_into: LookInto, path: Path, table: str
+) -> None:
+    SqliteFile(path).open_writer().close()
+    db = apsw.Connection(str(path))
+    db.execute(f"ALTER TABLE {table} RENAME TO elsewhere")
+    db.close()
+    with pytest.raises(CorruptError, match=f"no table {table}:"), look_into(path):
+        pass
+    with pytest.raises(CorruptError, match=f"no table {table}:"):
+        SqliteFile(path).open_writer()
 
 
 def test_another_programs_database_is_refused(look_into: LookInto, path: Path) -> None:

@@ -39,6 +39,15 @@ def test_all_is_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert not (tmp_path / "state").exists()
 
 
+def test_where_no_settings_are_it_says_whose_it_looks_at(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["doctor", "--offline"]) == 0
+    told = capsys.readouterr().err
+    assert told == f"No callboard.toml here; using the offline settings in {OFFLINE}.\n"
+
+
 def test_what_is_fine_is_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
