@@ -227,8 +227,10 @@ class Actor(PykkaActor):
         """Do at once, in its sender's turn, what there is to do about a message.
 
         Only where `passes_on`, and only while this actor is idle and nothing waits
-        for it, so that nobody is overtaken. Must be short, and must not wait. An
-        exception fails this actor, as one of `on_receive` does, not the sender.
+        for it, so that nobody is overtaken. Must be short, and must not wait; `stop`,
+        `stash` and `kill` do here what they do in a handler. An exception fails this
+        actor, as one of `on_receive` does, not the sender; so does an answer that is
+        neither True nor False.
 
         Returns:
             False if nothing was done: the message then comes by the mailbox.

@@ -8,7 +8,7 @@ them handled, `lifecycle.py` starts and ends incarnations.
 from __future__ import annotations
 
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import WeakSet
 
 import pykka
@@ -16,7 +16,7 @@ import trio
 
 from runtime.actor import lifecycle
 from runtime.actor.actor import PROXY_MESSAGES, Actor
-from runtime.actor.dispatcher import BATCH, STEP
+from runtime.actor.dispatcher import BATCH, DEEPEST, STEP
 from runtime.actor.envelope import Envelope, Notice
 from runtime.actor.mailbox import EMPTY
 from runtime.actor.messages import (
@@ -286,16 +286,23 @@ class Cell(Intake):
         Returns:
             False if it did not: the message has to come by the mailbox.
         """
-        actor, mailbox = self.actor, self.mailbox
-        if actor is None:
+        actor, mailbox, dispatcher = self.actor, self.mailbox, self.kernel.dispatcher
+        # Nobody who waits for room is overtaken, either.
+        if actor is None or mailbox.senders or dispatcher.deep >= DEEPEST:
             return False
+        dispatcher.deep += 1
+        dispatcher.turn.left -= 1
         # It is busy now: what it is told meanwhile waits.
         self.scheduled, self.current = True, message
         try:
             is_done = actor.pass_on(message)
+            if is_done is not True and is_done is not False:
+                _refuse_unsaid(actor, is_done)
         except BaseException as raised:  # noqa: BLE001  `judge` decides
             self._fail(message, lifecycle.failed(self.kernel.judge(raised)))
             return True
+        finally:
+            dispatcher.deep -= 1
         self.current = EMPTY
         self.handled += is_done
         if mailbox.count or mailbox.system:
@@ -431,6 +438,11 @@ class Cell(Intake):
             lifecycle.end(self, Exit("failed", error))
         else:
             self.kill()
+
+
+def _refuse_unsaid(actor: Actor, given: object) -> NoReturn:
+    kind = type(actor).__name__
+    raise MisuseError(f"{kind}.pass_on must return True or False, not {given!r}")
 
 
 def _tells_of(item: object, ref: ActorRef) -> bool:

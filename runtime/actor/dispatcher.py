@@ -34,6 +34,10 @@ SECONDS_PER_TURN = 0.002
 # Chosen: what it counts for, in messages, to let an actor have its turn at all.
 STEP = 3
 
+# Chosen: how many actors may pass a message on inside each other; far below Python's
+# limit of calls. The next one has it by its mailbox.
+DEEPEST = 16
+
 # Chosen: messages from foreign threads on their way; far above what the pump leaves
 # waiting in a turn, and a bound on memory when the kernel is blocked.
 MOST_FOREIGN = 100_000
@@ -109,6 +113,9 @@ class Dispatcher:
         """Whether `_make_foreign_calls` is on its way."""
 
         self.turn = Turn()
+        self.deep = 0
+        """How many actors are passing on, each inside the one before."""
+
         self.spend = self.turn.spend
         """Counts what was handled; tells whether the turn goes on."""
 

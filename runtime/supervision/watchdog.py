@@ -188,7 +188,7 @@ def look(frame: FrameType | None) -> Sight | None:
 def _cell_in(frame: FrameType) -> Cell | None:
     """Give the cell whose handler or hook this frame of the kernel calls."""
     name = frame.f_code.co_filename
-    if name == CELL_FILE and frame.f_code.co_name == "_drain":
+    if name == CELL_FILE and frame.f_code.co_name in {"_drain", "pass_on"}:
         return frame.f_locals.get("self")
     if name == LIFECYCLE_FILE:
         return frame.f_locals.get("cell")
@@ -199,6 +199,8 @@ def _is_handler(frame: FrameType, inner: FrameType) -> bool:
     """Whether the frame inside this one of a cell's is its actor's handler."""
     if frame.f_code.co_name == "_drain":
         return _is_seam(inner) or inner.f_code.co_name == "on_receive"
+    if frame.f_code.co_name == "pass_on":
+        return inner.f_code.co_name == "pass_on"
     if frame.f_code.co_name != "guard" or frame.f_locals["cell"].state != "running":
         return False
     return inner is getattr(frame.f_locals["coroutine"], "cr_frame", None)

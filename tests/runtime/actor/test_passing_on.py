@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import trio
@@ -9,6 +10,7 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Keyed
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.supervisor import RenewChild, Supervisor
@@ -131,3 +133,102 @@ async def test_what_it_tells_itself_meanwhile_waits() -> None:
         guest.tell(do(lambda me: me.tell("echo", "hello")))
         await wait_settled(system)
         assert echo.log == ["start", "hello begins", "hello ends", "hello again"]
+
+
+async def test_who_does_not_say_whether_it_passed_on_fails_and_is_told_how() -> None:
+    class Mute(Doorway):
+        def pass_on(self, message: Any) -> Any:
+            self.log.append(message)
+
+    reports = Reports()
+    async with open_test_system(reports) as system:
+        system.spawn(Mute(), name="mute")
+        guest = Puppet()
+        system.spawn(guest, name="guest").tell(do(lambda me: me.tell("mute", "hello")))
+        await wait_settled(system)
+        assert guest.log == ["start"]
+        assert system.find("mute") is None
+    (told,) = reports.of("actor failed")
+    assert "Mute.pass_on must return True or False, not None" in str(told["error"])
+
+
+async def test_who_waits_for_room_is_not_overtaken_by_what_is_passed_on(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    class Narrow(Doorway):
+        mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=1, overflow="wait")
+
+    async with virtual(autojump_clock) as system:
+        door = Narrow()
+        ref = system.spawn(door, name="door")
+        guest = system.spawn(Puppet(), name="guest")
+        ref.tell(do(lambda me: me.stash()))  # there is no more room
+        await wait_settled(system)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ref.send, 1)
+            await trio.testing.wait_all_tasks_blocked()
+            assert not await guest.ask(do(lambda me: me.tell("door", "two")))
+            assert door.log == ["start"]
+            nursery.cancel_scope.cancel()
+
+
+class Relay(Doorway):
+    """Passes a word on to the next one, as long as there is one."""
+
+    def __init__(self, number: int, log: list[Any]) -> None:
+        super().__init__(log)
+        self.number = number
+
+    def pass_on(self, message: Any) -> bool:
+        self.tell(f"relay {self.number + 1}", message)
+        self.log.append(message)
+        return True
+
+    on_receive = pass_on
+
+
+async def test_a_long_way_of_such_actors_is_gone_in_order_and_fails_nobody(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    def say(me: Actor) -> None:
+        for number in range(3):
+            me.tell("relay 0", number)
+
+    reports = Reports()
+    async with virtual(autojump_clock, reports) as system:
+        logs: list[list[Any]] = [[] for _ in range(400)]
+        for number, log in enumerate(logs):
+            system.spawn(Relay(number, log), name=f"relay {number}")
+        system.spawn(Puppet(), name="guest").tell(say)
+        await wait_settled(system)
+    assert all(log == ["start", 0, 1, 2, "stop"] for log in logs)
+    assert not reports.of("actor failed")
+
+
+async def test_what_is_passed_on_counts_for_the_turn(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    class Counter(Doorway):
+        passed = 0
+
+        def pass_on(self, message: Any) -> bool:
+            del message
+            self.passed += 1
+            return True
+
+    def say(me: Actor) -> None:
+        for _ in range(100):
+            me.tell("door", "one")
+
+    async with virtual(autojump_clock) as system:
+        door, seen = Counter(), [0]
+        system.spawn(door, name="door")
+        guest = system.spawn(Puppet(), name="guest")
+        for _ in range(250):
+            guest.tell(say)
+        while door.passed < 25_000:
+            await trio.lowlevel.checkpoint()
+            seen.append(door.passed)
+        most = max(after - before for before, after in itertools.pairwise(seen))
+        # With the batches under way; two, for trio has no order of tasks.
+        assert most <= 2 * (2048 + 64 * 100)

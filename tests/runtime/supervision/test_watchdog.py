@@ -8,7 +8,7 @@ import threading
 import traceback
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 import trio
@@ -77,6 +77,26 @@ async def test_a_busy_handler_is_broken_off(kind: str) -> None:
     ]
     assert told
     assert told[0]["seconds"] >= 0.0
+
+
+async def test_who_passes_on_without_end_is_broken_off_and_not_the_sender() -> None:
+    class Doorway(Puppet):
+        passes_on: ClassVar[bool] = True
+
+        def pass_on(self, message: Any) -> bool:
+            if message == "spin":
+                spin()
+            return False
+
+    reports = Reports()
+    async with watched(reports) as system:
+        door = system.spawn(Doorway(), name="door")
+        guest = system.spawn(Puppet(), name="guest")
+        assert await guest.ask(do(lambda me: me.tell(door, "spin")))
+        assert not door.is_alive()
+        assert guest.is_alive()
+        assert ("Doorway", "broken_off") in actions(system)
+    assert "door" in {one["actor"] for one in reports.of("the loop is blocked")}
 
 
 async def test_a_handler_in_fragile_code_is_not_broken_off(
@@ -200,4 +220,4 @@ def test_the_kernels_frames_are_known_by_name() -> None:
     for name in (watchdog.CELL_FILE, watchdog.LIFECYCLE_FILE):
         assert Path(name).is_file()
     frames = [frame.name for frame in traceback.extract_stack()]
-    assert "_drain" not in frames
+    assert not {"_drain", "pass_on"} & set(frames)
