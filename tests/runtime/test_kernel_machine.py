@@ -53,6 +53,14 @@ HARM = (
     *("unstash", "put off", "deaf", "for ever deaf", "tell itself", "stop", "kill"),
 )
 
+PLAIN = frozenset(
+    {
+        *("return", "raise", "stash", "unstash", "tell itself"),
+        *("put off", "put off, raise", "stop", "kill"),
+    }
+)
+"""What an actor does at once, also in its sender's turn."""
+
 
 class Message:
     """What is sent once, and from where on counted."""
@@ -122,6 +130,7 @@ class Culprit(Actor):
 
     deadline: ClassVar[float | None] = 1.0
     mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=8)
+    passes_on: ClassVar[bool] = True
 
     def __init__(self, life: Life) -> None:
         super().__init__()
@@ -177,12 +186,18 @@ class Culprit(Actor):
         if self.is_over or self.is_handling:
             self.life.broken.append(f"{message} met what had ended, or another")
         self.life.begin(self.actor_urn, message)
-        if message.harm in {"return", "raise", "stash", "unstash", "tell itself"}:
-            return self.act(message)
-        if message.harm in {"put off", "put off, raise", "stop", "kill"}:
+        if message.harm in PLAIN:
             return self.act(message)
         self.is_handling = True
         return self.act_slowly(message)
+
+    def pass_on(self, message: Message | Answer) -> bool:
+        if isinstance(message, Answer) or message.harm not in PLAIN:
+            return False
+        if self.life.dice.random() < 0.2:
+            return False
+        self.on_receive(message)
+        return True
 
     def act(self, message: Message) -> None:
         acts: dict[str, Callable[[], object]] = {
@@ -264,7 +279,8 @@ class Story:
         self.life = life
         self.system = system
         self.root = root
-        self.watcher = system.spawn(Watcher(life))
+        self.teller = Watcher(life)
+        self.watcher = system.spawn(self.teller)
         self.watched: set[ActorRef] = set()
 
     async def step(self, number: int) -> None:
@@ -290,12 +306,14 @@ class Story:
             self.life.replies.append(ref.stop(drain=kind == 99))
 
     def send(self, ref: ActorRef, message: Message) -> None:
-        """Tell or ask; what is refused has not been sent."""
+        """Tell, as an actor or from outside, or ask; what is refused is not sent."""
         if message.is_ask:
             reply = ref.ask(message, timeout=60.0)
             self.life.replies.append(reply)
             if reply.is_set:
                 return
+        elif message.number % 2:
+            self.teller.tell(ref, message)
         else:
             try:
                 ref.tell(message)
