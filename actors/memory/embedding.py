@@ -22,10 +22,10 @@ LOG = EventLog("memory")
 
 FIRST_WAIT = 1.0
 LONGEST_WAIT = 300.0
+"""Seconds until an embedder that is busy is asked again; doubled each time."""
 
 AT_ONCE = 32
 """Texts given to the embedder in one call."""
-"""Seconds until an embedder that is busy is asked again; doubled each time."""
 
 
 class Embed(msgspec.Struct, frozen=True):
@@ -81,6 +81,8 @@ class Embedding(Actor):
 
     async def _embed(self) -> None:
         store = self._services.store
+        if store.damaged:  # it still gives rows, and would keep no vector
+            return
         try:
             rows = await store.facts.unembedded(
                 self._agent, self._embedder.space, self._passed_over, AT_ONCE

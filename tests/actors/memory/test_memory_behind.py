@@ -42,6 +42,18 @@ async def test_what_waits_for_its_vector_waits_out_a_busy_embedder(
         assert await bed.store.facts.unembedded("bot", embedder.space) == ()
 
 
+async def test_no_embedder_is_paid_for_what_a_damaged_store_would_not_keep(
+    autojump_clock: Clock,
+) -> None:
+    embedder = FakeEmbedder(errors=[ModelBusyError("busy", retry_after=30.0)])
+    async with remembering_bed(autojump_clock, embedder=embedder) as bed:
+        await bed.remember(fact("Likes green tea"))
+        await trio.sleep(1)
+        bed.store.damaged = True
+        await trio.sleep(3600)
+        assert len(embedder.asked) == 1
+
+
 async def test_one_text_that_is_refused_keeps_no_other_from_its_vector(
     autojump_clock: Clock,
 ) -> None:
