@@ -52,7 +52,8 @@ class Counts(msgspec.Struct):
     """Functions of libraries, written in Python, that began."""
 
     deliveries: int = 0
-    """Messages that actors handled."""
+    """Messages that actors took out of their mailboxes; what an idle one passes on in
+    its sender's turn is a call like others."""
 
     spawns: int = 0
     """Tasks that were started."""
