@@ -142,6 +142,9 @@ TOLD = frozenset({"why", "what", "state"})
 MOST_CHARACTERS = 2_000
 """Of a sentence from below that is translated; longer ones are no sentences."""
 
+MOST_WITHIN = 4
+"""Sentences that stand in each other's places, and are translated."""
+
 
 class PageLook(msgspec.Struct, frozen=True):
     """What one browser wants the page to look like."""
@@ -209,27 +212,28 @@ class Words:
 
         Without values it may be one from below the page, filled in already.
         """
-        told = self._texts.get(text)
-        if told:
-            return told.format(**values) if values else told
-        return text.format(**values) if values else self._heard(text)
+        if not values:
+            return self._heard(text)
+        return (self._texts.get(text) or text).format(**values)
 
-    def _heard(self, text: str) -> str:
+    def _heard(self, text: str, within: int = MOST_WITHIN) -> str:
         """Translate a sentence whose places are filled in; others stay as they are."""
-        if len(text) > MOST_CHARACTERS or " " not in text:
+        if told := self._texts.get(text):
+            return told
+        if not within or len(text) > MOST_CHARACTERS or " " not in text:
             return text
         for shape, translation in self._shapes:
             if found := shape.fullmatch(text):
                 values = {
-                    name: self._part(value) if name in TOLD else value
+                    name: self._part(value, within - 1) if name in TOLD else value
                     for name, value in found.groupdict().items()
                 }
                 return translation.format(**values)
         return text
 
-    def _part(self, text: str) -> str:
+    def _part(self, text: str, within: int) -> str:
         """Translate a part of a sentence: a state, or a sentence itself."""
-        return self.state(text) if text in STATES else self.say(text)
+        return self.state(text) if text in STATES else self._heard(text, within)
 
     @cached_property
     def _shapes(self) -> list[tuple[re.Pattern[str], str]]:
@@ -306,13 +310,18 @@ LEAST_WORDS = 6
 
 
 def shape_of(text: str) -> re.Pattern[str]:
-    """Make the pattern of a text with places: what stands in them, by their names."""
-    pieces, known = PLACE.split(text), set[str]()
-    pieces[::2] = map(re.escape, pieces[::2])
-    for index in range(1, len(pieces), 2):
-        name = pieces[index]
-        pieces[index] = f"(?P={name})" if name in known else f"(?P<{name}>.+?)"
+    """Make the pattern of a text with places: what stands in them, by their names.
+
+    A place ends where the words behind it come first. No other end is tried (the groups
+    are atomic), so that no text, whoever wrote it, takes long to look at.
+    """
+    first, *rest = PLACE.split(text)
+    pieces, known = [re.escape(first)], set[str]()
+    for name, behind in zip(rest[::2], rest[1::2], strict=True):
+        place = f"(?P={name})" if name in known else f"(?P<{name}>.+?)"
         known.add(name)
+        pieces.append(f"(?>{place}{re.escape(behind)})")
+    pieces[-1] = pieces[-1].replace("(?>", "(?:", 1)
     return re.compile("".join(pieces), re.DOTALL)
 
 

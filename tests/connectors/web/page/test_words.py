@@ -197,6 +197,19 @@ def test_a_sentence_from_below_is_translated_with_what_stands_in_it(
     assert Words().say(english) == english
 
 
+def test_a_text_written_to_take_long_is_said_at_once() -> None:
+    """Each place could end at each of these; tried in all ways it would take hours."""
+    tries = ": " * 200 + ": there is no " * 40 + " " * 400 + " (known: " * 50
+    assert CATALOGUES["de"].say(tries) == tries
+
+
+def test_sentences_within_sentences_without_end_are_said() -> None:
+    text = "Over: " * 300 + "x"
+    told = CATALOGUES["de"].say(text)
+    assert told.endswith("Over: x")
+    assert not told.startswith("Over: ")
+
+
 @given(st.text(max_size=80), st.sampled_from(LANGUAGES))
 def test_any_text_can_be_said_in_any_language(text: str, language: str) -> None:
     texts = CATALOGUES[language]
