@@ -289,10 +289,10 @@ def check_brought(
     skills: Mapping[str, SkillFolder],
     environment: Mapping[str, str],
 ) -> Iterator[Complaint]:
-    """Tell of servers that skills bring along: wrong ones, and those not started."""
+    """Tell of servers of skills: what is wrong or in doubt, and those not started."""
     may = bringing(app, skills)
-    _, problems = read_all(may, environment)
-    for problem in problems:
+    found, problems = read_all(may, environment)
+    for problem in (*problems, *(x for each in found.values() for x in each.doubts)):
         yield Complaint(way, str(problem), is_warning=True)
     for name, folder in skills.items():
         if name not in may and brings_servers(folder):

@@ -54,6 +54,8 @@ class Brings(Struct, frozen=True):
     servers: dict[str, McpServerConfig]
     secrets: tuple[Secret, ...] = ()
     secret_files: tuple[Path, ...] = ()
+    doubts: tuple[SettingsError, ...] = ()
+    """What people are told of, though the servers may be started."""
 
 
 def servers_of(folder: SkillFolder, environment: Mapping[str, str]) -> Brings:
@@ -79,7 +81,7 @@ def servers_of(folder: SkillFolder, environment: Mapping[str, str]) -> Brings:
         raise origin.error(f"a skill may bring {MOST_SERVERS} servers at most")
     name = folder.skill.name
     servers = {f"{name}.{each}": bounded(found[each], origin) for each in found}
-    return Brings(servers, settings.secrets, settings.secret_files)
+    return Brings(servers, settings.secrets, settings.secret_files, settings.warnings)
 
 
 def as_servers(head: object, origin: Origin) -> object:

@@ -163,6 +163,18 @@ def test_wrong_skills_and_unread_servers_are_warnings(tmp_path: Path) -> None:
     assert len(allowed.warnings) == 1
 
 
+def test_what_is_doubtful_at_a_skill_s_servers_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "skills" / "pdf"
+    path.mkdir(parents=True)
+    (path / "SKILL.md").write_text("---\nname: pdf\ndescription: x\n---\nx")
+    server = {"mcpServers": {"a": {"command": "x", "restart_longest": 5}}}
+    (path / "mcp.json").write_text(json.dumps(server))
+    found = load(tmp_path, '[skills]\nfolders = ["skills"]\nservers = ["pdf"]\n')
+    (told,) = map(str, found.warnings)
+    assert "mcpServers.a.restart_longest has no effect any more" in told
+    assert "mcp.json" in told
+
+
 def test_secrets_of_a_skill_s_servers_are_as_private_as_those_of_the_settings(
     tmp_path: Path,
 ) -> None:

@@ -120,8 +120,8 @@
 
   let last = Number(log.dataset.changed);
 
-  // A tab that is open for days shows what a page loaded anew would, and some more: the
-  // oldest go, as long as nobody reads them. They are a link away.
+  // A tab that is open for days shows as much as a page that was just loaded, and some
+  // more: the oldest go, as long as nobody reads them. They are a link away.
   const MOST_SHOWN = 200;
   const trim = () => {
     const said = shown();
