@@ -350,7 +350,7 @@ class TerminalTransport:
         self._noted[inbound.id] = NotedMessage(seat.chat, say.id)
         try:
             if not await self._ingress.accept(inbound):
-                del self._noted[inbound.id]
+                self._noted.pop(inbound.id, None)
                 return await self._said_before(say, inbound)
         except NOT_TAKEN as error:
             LOG.warning("message not taken", correlation_id=inbound.id)
