@@ -72,7 +72,8 @@ class HookConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Most memory of the program, in MB."""
 
     restart_first: Annotated[float, Meta(ge=0, le=3_600)] = 1.0
-    """Seconds before it is started again; doubled for each further time in a row."""
+    """Seconds before it is started again; doubled for each further time in a row, up to
+    a minute."""
 
     disabled: bool = False
     """Whether it is left out."""

@@ -102,7 +102,8 @@ class McpServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """When it is started again after its end: always, only if it failed, or never."""
 
     restart_first: Annotated[float, Meta(ge=0, le=3_600)] = 1.0
-    """Seconds before it is started again; doubled for each further time in a row."""
+    """Seconds before it is started again; doubled for each further time in a row, up to
+    a minute."""
 
     disabled: bool = False
     """Whether it is left out, with all its tools."""

@@ -35,8 +35,8 @@ RETIRED: Mapping[str, Mapping[str, str]] = {
         "ack_chars": "HEARTBEAT_OK with up to 300 more characters says nothing"
     },
     "HiringConfig": {"max_prompt_chars": "a made agent is told 8,000 characters"},
-    "HookConfig": {"restart_longest": "no wait for a restart is above a minute"},
-    "McpServerConfig": {"restart_longest": "no wait for a restart is above a minute"},
+    "HookConfig": {"restart_longest": "waits for a restart grow to a minute"},
+    "McpServerConfig": {"restart_longest": "waits for a restart grow to a minute"},
     "MemorySettings": {
         "embed_batch": "32 texts are given to the embedder at once",
         "half_life_weight": "0.3 of a fact's score fades with its age",

@@ -46,7 +46,7 @@ settings name one. No agent is called so."""
 # Chosen: a hook that always ends is started at intervals that grow to a minute; it
 # never takes others along, however long that goes on.
 LONGEST_WAIT = 60.0
-"""Seconds that no wait for a restart is longer than."""
+"""Seconds that no wait for a restart is longer than, unless `restart_first` is."""
 
 NEVER_TOO_OFTEN = 1_000_000
 
@@ -129,7 +129,7 @@ def branch(
         backoff = Backoff(
             first=config.restart_first,
             then=config.restart_first,
-            maximum=LONGEST_WAIT,
+            maximum=max(LONGEST_WAIT, config.restart_first),
         )
         return Supervisor(
             (

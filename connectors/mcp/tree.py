@@ -69,7 +69,7 @@ called so."""
 # Chosen: a server that always fails is started at intervals that grow to a minute;
 # it never takes others along, however long that goes on.
 LONGEST_WAIT = 60.0
-"""Seconds that no wait for a restart is longer than."""
+"""Seconds that no wait for a restart is longer than, unless `restart_first` is."""
 
 NEVER_TOO_OFTEN = 1_000_000
 
@@ -92,7 +92,7 @@ def server_spec(
         backoff = Backoff(
             first=config.restart_first,
             then=config.restart_first,
-            maximum=LONGEST_WAIT,
+            maximum=max(LONGEST_WAIT, config.restart_first),
         )
         return Supervisor(
             children,

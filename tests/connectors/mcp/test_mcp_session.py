@@ -121,6 +121,19 @@ async def test_a_turn_waits_for_the_first_start_and_not_for_ever(
         assert len((await stand.offer()).tools) == 1
 
 
+async def test_a_first_wait_may_be_longer_than_those_that_grow(
+    autojump_clock: MockClock,
+) -> None:
+    connection = FakeConnection("a", is_mute=True)
+    async with standing(
+        autojump_clock, connection, start_timeout=1.0, restart_first=600.0
+    ):
+        await trio.sleep(300)
+        assert connection.opened == 1
+        await trio.sleep(400)
+        assert connection.opened == 2
+
+
 async def test_restarts_come_slower_and_slower(autojump_clock: MockClock) -> None:
     connection = FakeConnection("a", is_mute=True)
     async with standing(autojump_clock, connection, start_timeout=1.0):
