@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import hmac
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -89,9 +90,18 @@ class Applied(msgspec.Struct, frozen=True):
         return max(below, default=self.start)
 
 
+IN_LIST = re.compile(r"\[[0-9]+\]")
+
+
 def is_within(name: str, key: str) -> bool:
-    """Tell whether a setting is this one, or one of this table or list."""
-    return name == key or name.startswith((f"{key}.", f"{key}["))
+    """Tell whether a setting is this one, or one of this table or list.
+
+    Args:
+        name: of a setting that there is: `budgets[0].who`.
+        key: as people ask for it, without places in lists: `budgets.who`.
+    """
+    name = IN_LIST.sub("", name)
+    return name == key or name.startswith(f"{key}.")
 
 
 class Elsewhere(msgspec.Struct, frozen=True):

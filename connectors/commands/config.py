@@ -294,11 +294,13 @@ def dated(here: Here, settings: Settings[AppConfig], way: tuple[str, ...]) -> He
         at = file.stat().st_mtime
         return here._replace(at=at, since=f"{utc(at)}, when {file.name} was written")
     at = running.since_of(key)
+    own = [x for x in saved.keys() | running.settings.keys() if is_within(x, key)]
+    if not own:
+        return here
     differs = [
         name
-        for name in saved.keys() | running.settings.keys()
-        if is_within(name, key)
-        and saved.get(name) != running.settings.get(name)
+        for name in own
+        if saved.get(name) != running.settings.get(name)
         and NOT_SET not in saved.get(name, "")
     ]
     who = f"process {running.process}"

@@ -502,6 +502,27 @@ def test_an_explanation_needs_no_settings_and_knows_what_is_meant(
     assert "Did you mean limits.turn_timeout" in capsys.readouterr().err
 
 
+def test_since_when_is_true_of_lists_and_not_told_of_what_is_not_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, database = tmp_path / "callboard.toml", tmp_path / "any.db"
+    text = f'include = ["{ROOT / OFFLINE}"]\n[store]\npath = "{database}"\n'
+    text += '[[budgets]]\nscope = "user"\nhard_tokens = 7\n'
+    path.write_text(text, encoding="utf-8")
+    with AppliedFile(database, b"") as file:
+        file.write(with_terminal(load_app(path, {}).value), 7_200.0, ({}, ""))
+        found: list[object] = []
+        for key in ("budgets.hard_tokens", "agents.nobody.model"):
+            assert run(["config", "explain", key, "--config", str(path), "--json"]) == 0
+            (facts,) = json.loads(capsys.readouterr().out)
+            found.append((facts["since"], facts["in_use"]))
+        assert found == [(7_200.0, True), (None, None)]
+        path.write_text(text.replace("= 7", "= 8"), encoding="utf-8")
+        asked = ["config", "explain", "budgets.hard_tokens", "--config", str(path)]
+        assert run(asked) == 0
+        assert "not in use: process" in capsys.readouterr().out
+
+
 def test_a_setting_is_explained_with_since_when_it_is_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
