@@ -24,6 +24,7 @@ from runtime.clock import SystemClock
 from runtime.errors import DeadlineError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import FrameType
 
     from runtime.actor.cell import Cell
@@ -73,7 +74,7 @@ class Watchdog:
         self._token = trio.lowlevel.current_trio_token()
         self._stopped = threading.Event()
         self._alive = threading.Event()
-        self._suspect: Sight | None = None
+        self._suspects: tuple[Sight, ...] = ()
         self._thread = threading.Thread(
             target=self._watch, name="watchdog", daemon=True
         )
@@ -117,7 +118,8 @@ class Watchdog:
         """Report what blocks the loop, and try to break it off."""
         kernel = self._kernel
         frame = sys._current_frames().get(kernel.dispatcher.thread_id)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-        sight = look(frame)
+        suspects = tuple(sights(frame))
+        sight = suspects[0] if suspects else None
         kernel.watchdog[sight.kind if sight else "kernel", "loop_blocked"] += 1
         kernel.report(
             "the loop is blocked",
@@ -127,9 +129,9 @@ class Watchdog:
                 "where": _place(frame),
             },
         )
-        self._suspect = sight
+        self._suspects = suspects
         for _ in range(TRIES):
-            if not self._can_break or self._suspect is None:
+            if not self._can_break or not self._suspects:
                 return
             signal.pthread_kill(kernel.dispatcher.thread_id, signal.SIGUSR2)
             if self._alive.wait(TRY_EVERY):
@@ -141,12 +143,12 @@ class Watchdog:
         Runs on the main thread, so what it sees in the stack is so.
         """
         sight = look(frame)
-        suspect = self._suspect
-        if sight is None or not sight.is_breakable or suspect is None:
+        if sight is None or not sight.is_breakable or self._alive.is_set():
             return
-        if sight[:4] != suspect[:4] or self._alive.is_set():
+        # Not only the innermost: a sender may tell one who passes on without end.
+        if sight[:4] not in [each[:4] for each in self._suspects]:
             return
-        self._suspect = None
+        self._suspects = ()
         self._kernel.watchdog[sight.kind, "broken_off"] += 1
         text = f"{sight.name} blocked the loop for {self.lag:.1f} s"
         raise DeadlineError(text, actor=sight.name)
@@ -166,12 +168,17 @@ class Sight(NamedTuple):
 
 def look(frame: FrameType | None) -> Sight | None:
     """Find the actor whose handler or hook is on the stack of the kernel's thread."""
+    return next(sights(frame), None)
+
+
+def sights(frame: FrameType | None) -> Iterator[Sight]:
+    """Find all whose handlers or hooks are there, the innermost first."""
     inner: FrameType | None = None
     is_safe = True
     while frame is not None:
         cell = _cell_in(frame)
         if cell is not None and inner is not None:
-            return Sight(
+            yield Sight(
                 cell.name,
                 cell.actor_class.__name__,
                 id(cell.current),
@@ -182,7 +189,6 @@ def look(frame: FrameType | None) -> Sight | None:
         is_safe = is_safe and (_is_seam(frame) or not _is_fragile(frame))
         inner = frame
         frame = frame.f_back
-    return None
 
 
 def _cell_in(frame: FrameType) -> Cell | None:

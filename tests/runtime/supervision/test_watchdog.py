@@ -17,7 +17,7 @@ from runtime.actor.kernel import Kernel
 from runtime.clock import SystemClock
 from runtime.errors import DeadlineError
 from runtime.supervision import watchdog
-from runtime.supervision.watchdog import Watchdog, WatchdogConfig, look
+from runtime.supervision.watchdog import Watchdog, WatchdogConfig, look, sights
 from runtime.system import ActorSystem, SystemConfig, open_system
 from runtime.testing import Reports
 from tests.support.puppet import Puppet, do
@@ -173,9 +173,9 @@ async def test_another_handler_than_the_seen_one_is_spared() -> None:
         def run(_me: Actor) -> None:
             frame = sys._getframe()
             seen.append(look(frame))
-            dog._suspect = seen[-1]._replace(handled=99)
+            dog._suspects = (seen[-1]._replace(handled=99),)
             dog._break_off(signal.SIGUSR2, frame)
-            dog._suspect = seen[-1]
+            dog._suspects = (seen[-1],)
             with pytest.raises(DeadlineError):
                 dog._break_off(signal.SIGUSR2, frame)
 
@@ -184,6 +184,30 @@ async def test_another_handler_than_the_seen_one_is_spared() -> None:
         assert seen[0].name == ref.name
         assert seen[0].is_breakable
     assert look(None) is None
+
+
+async def test_who_was_seen_while_another_passed_on_for_it_is_broken_off() -> None:
+    dog = Watchdog(Kernel(1.0, Reports()), QUICK)
+
+    class Doorway(Puppet):
+        passes_on: ClassVar[bool] = True
+
+        def pass_on(self, message: Any) -> bool:
+            del message
+            dog._suspects = tuple(sights(sys._getframe()))
+            return True
+
+    async with open_system() as system:
+        system.spawn(Doorway(), name="door")
+
+        def run(me: Actor) -> None:
+            me.tell("door", "look")
+            assert [each.name for each in dog._suspects] == ["door", "guest"]
+            with pytest.raises(DeadlineError, match="guest blocked the loop"):
+                dog._break_off(signal.SIGUSR2, sys._getframe())
+            assert not dog._suspects
+
+        await system.spawn(Puppet(), name="guest").ask(run)
 
 
 async def test_the_thread_ends_with_its_loop() -> None:
