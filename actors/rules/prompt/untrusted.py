@@ -220,6 +220,29 @@ PHRASES: tuple[tuple[tuple[str, ...], str], ...] = (
             r"(?:system-?prompt|geheimen anweisungen)\b"
         ),
     ),
+    # "Everything you were told" in Spanish, German and French
+    (
+        ("olvida", "olvide", "ignora", "ignore"),
+        (
+            r"\b(?:olvida|olvide|ignora|ignore) (?:todo )?lo que (?:te|le) (?:dijeron"
+            r"|han dicho|enseñaron|han enseñado)\b"
+        ),
+    ),
+    (
+        ("vergiss", "vergessen sie", "ignorier", "missachte"),
+        (
+            r"\b(?:vergiss|vergessen sie|ignoriere|ignorieren sie|missachte)"
+            r"(?: alles)?,? was (?:dir|ihnen) (?:bisher |vorher )?"
+            r"(?:gesagt|beigebracht) wurde\b"
+        ),
+    ),
+    (
+        ("oublie", "ignore"),
+        (
+            r"\b(?:oublie|oubliez|ignore|ignorez) (?:tout )?ce qu(?:'|e l')on"
+            r" (?:t'|vous )a (?:dit|appris)\b"
+        ),
+    ),
     # French, Italian, Portuguese, Russian
     (
         ("instructions", "consignes", "règles"),
