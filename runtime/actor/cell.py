@@ -231,7 +231,9 @@ class Cell(Intake):
                 self.kernel.watchdog[self.actor_class.__name__, "came_back"] += 1
                 return
             may_go_on = self._settle(actor, item, *ended)
-            del ended  # since Python 3.13 its error's traceback holds this frame
+            # Since Python 3.12 an error's traceback holds this frame, and the item may
+            # have an error, too: a supervisor is told with which one a child ended.
+            del ended, item
             if not may_go_on:
                 return
             if self.mailbox.empty():  # as most often: there is nothing to spend time on

@@ -166,16 +166,20 @@ async def _finish_start(cell: Cell, actor: Actor, coroutine: Any, reply: Reply) 
         reply.offer_error(StartError(f"{cell.name} came up too late"))
         return
     error = ended[0]
+    del ended
     if cell.is_killed:
         error = StartError(f"{cell.name} was killed while it was starting")
     if error is None:
         _run(cell)
         reply.offer(None)
         return
-    if actor.has_children:
-        await _end_children(cell, actor)
-    _start_failed(cell, error)
-    reply.offer_error(error)
+    try:
+        if actor.has_children:
+            await _end_children(cell, actor)
+        _start_failed(cell, error)
+        reply.offer_error(error)
+    finally:  # since Python 3.12 its traceback holds this frame
+        del error, reply
 
 
 def _refuse_start(cell: Cell, error: Exception) -> NoReturn:
@@ -265,6 +269,7 @@ async def _end_slowly(cell: Cell, actor: Actor, waiting: Any) -> None:
             return
         if ended[0] is not None:
             _hook_failed(cell, ended[0])
+        del ended  # since Python 3.12 its error's traceback holds this frame
     _ended(cell)
 
 
@@ -285,6 +290,7 @@ async def _end_children(cell: Cell, actor: Actor) -> bool:
             return False
         if ended[0] is not None:
             report_failure(cell, ended[0])
+        del ended  # since Python 3.12 its error's traceback holds this frame
         if brutally or not cell.is_killed:
             return True
 
