@@ -18,8 +18,9 @@ from connectors.web.page.views.base import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from actors.schedule.appointments import Appointment
     from connectors.web.page.views.base import Look, ViewRequest, ViewValues
     from runtime.store.database import Database, RepairResult
 
@@ -35,12 +36,17 @@ async def load(asked: ViewRequest) -> ViewValues:
 
 
 def read_list(look: Look) -> ViewValues:
-    """List appointments, the next one first, and the last runs."""
+    """List appointments that fit, the next one first, and the last runs."""
+    find, agent = (look.query.get(name, "").strip() for name in ("find", "agent"))
     with look.database.inspect() as rows:
-        known, found = names_of(rows), all_rows(rows)
-        runs = read_runs(rows, "", MOST_RUNS, look.complain)
+        known = names_of(rows)
+        found = [each for each in all_rows(rows) if fits(each.it, find, agent, known)]
+        runs = read_runs(rows, "", MOST_RUNS, look.complain, agent=agent or None)
     return {
         "one": None,
+        "find": find,
+        "agent": agent,
+        "agents": list(look.config.agents),
         "rows": [
             {
                 **msgspec.structs.asdict(shown(each)),
@@ -52,6 +58,14 @@ def read_list(look: Look) -> ViewValues:
         "hidden": max(0, len(found) - MOST_LISTED),
         "runs": runs,
     }
+
+
+def fits(it: Appointment, find: str, agent: str, known: Mapping[str, str]) -> bool:
+    """Whether an appointment is of an agent and has these words somewhere."""
+    place = place_text(it.address.connector, it.address.chat)
+    who = f"{it.sender_id} {known.get(it.sender_id, '')}"
+    words = " ".join((it.text, *it.items, it.agent, place, who)).casefold()
+    return agent in {"", it.agent} and find.casefold() in words
 
 
 def read_one(look: Look) -> ViewValues:

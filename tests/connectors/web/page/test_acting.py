@@ -103,6 +103,13 @@ async def test_an_appointment_rests_goes_on_and_is_carried_out_at_once(
             shown = await bed.press("/schedule", f"/schedule/{action}", id=row.id)
             assert seen in told(shown)
         assert "water the roses" in await bed.show(f"/schedule?id={row.id}")
+        for asked, is_found in (
+            *(("find=ROSES+", True), ("find=kitchen&agent=anna", True)),
+            *(("find=lawn", False), ("agent=ben", False)),
+        ):
+            shown = await bed.show(f"/schedule?{asked}")
+            assert (f"appointment-{row.id}" in shown) is is_found
+            assert ("No appointment fits." in shown) is not is_found
         await bed.press("/schedule", "/schedule/run", id=row.id)
         await bed.wait_shown("/schedule", f"/schedule?id={row.id}")
     done = [each[2] for each in deeds(database(tmp_path))]
