@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from msgspec import inspect as shapes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from runtime.config.positions import Path as Way
     from runtime.config.tree import Node
@@ -21,6 +21,9 @@ REFERENCE = '{ env = "NAME" } or { file = "path" }'
 
 MOST_LISTED = 8
 """Names that a hint lists; of more, the nearest, and where to see all."""
+
+MOST_PLACES = 2
+"""Tables that a hint names for a key that stands in the wrong one."""
 
 LONGEST_QUOTE = 60
 """Characters of a wrong value that a complaint repeats."""
@@ -41,6 +44,37 @@ def close_to(word: str, known: Iterable[str], see: str = "") -> str:
         nearest = difflib.get_close_matches(word, names, n=3, cutoff=0)
         listed = f"near it: {', '.join(nearest)}; all {len(names)}: {see}"
     return f"did you mean {near[0]!r}? {listed}" if near else listed
+
+
+def tables_with(key: str, kind: shapes.Type, way: str = "") -> Iterator[str]:
+    """Give the tables of settings that have a key: `agents.NAME`.
+
+    Args:
+        key: the key.
+        kind: the type of the settings, or of what stands in them.
+        way: where that stands.
+    """
+    match bare(kind):
+        case shapes.StructType(fields=fields):
+            for item in fields:
+                if item.encode_name == key and way:
+                    yield way
+                inner = f"{way}.{item.encode_name}".removeprefix(".")
+                yield from tables_with(key, item.type, inner)
+        case shapes.DictType(value_type=inside):
+            yield from tables_with(key, inside, f"{way}.NAME")
+        case shapes.UnionType(types=choices):
+            for each in choices:
+                yield from tables_with(key, each, way)
+        case _:
+            pass
+
+
+def place_of(key: str, settings: shapes.Type) -> str:
+    """Begin a hint with where a key belongs; empty: nowhere, or in many tables."""
+    found = dict.fromkeys(f"[{each}]" for each in tables_with(key, settings))
+    is_told = 0 < len(found) <= MOST_PLACES
+    return f"it belongs in {' or '.join(found)}; " if is_told else ""
 
 
 def bare(kind: shapes.Type) -> shapes.Type:

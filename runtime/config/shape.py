@@ -93,6 +93,9 @@ class Fit:
     defaults: dict[Way, object] = field(default_factory=dict["Way", object])
     """What a setting is when nobody sets it: the best example there is."""
 
+    settings: shapes.StructType | None = None
+    """The type of all settings, as soon as they are looked at."""
+
     told: set[int] = field(default_factory=set[int])
     """Identities of nodes complained about: an inherited one is met many times."""
 
@@ -152,6 +155,7 @@ class Fit:
         if table is None:
             return WRONG
         fields = {item.encode_name: item for item in kind.fields}
+        self.settings = self.settings or kind
         # The loader has taken `include` out; whoever mistypes it must be told.
         known = [*fields, kind.tag_field if way else INCLUDE]
         retired = self.retired.get(kind.cls.__name__, {})
@@ -169,7 +173,8 @@ class Fit:
                 place = f"in {words.dotted(way)}" if way else "at the top"
                 names = (part for part in way if isinstance(part, str))
                 see = f"callboard config show {'.'.join(names)}".strip()
-                hint = words.close_to(key, filter(None, known), see)
+                hint = words.place_of(key, self.settings)
+                hint += words.close_to(key, filter(None, known), see)
                 self.complain(child, child.key, f"unknown key {key!r} {place}", hint)
         missing = [item for item in fields.values() if item.required]
         for item in missing:

@@ -323,6 +323,30 @@ def test_an_inherited_wrong_name_is_told_once(tmp_path: Path) -> None:
     assert error.line == BASE_LINES + 2
 
 
+@pytest.mark.parametrize(
+    ("more", "hint"),
+    [
+        ("temperature = 1", "it belongs in [agent_defaults] or [agents.NAME]; known"),
+        ("temprature = 1", "known: kind"),
+        (
+            "[agents.cara]\nfallbacks = ['scripted']",
+            "it belongs in [models.NAME]; near",
+        ),
+        ("[routing]\ncheap = 'scripted'", "it belongs in [agent_defaults] or"),
+        ("[agents.cara]\nmodell = 'scripted'", "did you mean 'model'?"),
+    ],
+)
+def test_a_key_in_the_wrong_table_is_told_where_it_belongs(
+    tmp_path: Path, more: str, hint: str
+) -> None:
+    before, models, rest = BASE.partition('script = "rules.toml"\n')
+    is_of_model = not more.startswith("[")
+    text = f"{before}{models}{more}\n{rest}" if is_of_model else f"{BASE}{more}\n"
+    error = refused(tmp_path, text)
+    assert hint in error.hint
+    assert ("belongs" in error.hint) == ("belongs" in hint)
+
+
 def test_an_agent_s_own_setting_wins_over_the_defaults(tmp_path: Path) -> None:
     settings = loaded(
         tmp_path, f"{BASE}max_history = 20\n[agent_defaults]\nmax_history = 7\n"
