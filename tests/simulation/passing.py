@@ -3,9 +3,9 @@
 R4   while one person's message fails, hangs or waits for leave, or one person floods
      the group, others are answered within twice the time that it takes without. Beside
      a flood they may wait for two answers more, the one under way and one of the last
-     few. That holds for sorted times, not for each message or person: whoever had a turn
-     longest ago is next, so that others change places where a line forms. Messages that
-     were refused because the line was full are left out
+     few. That holds for sorted times, not for each message or person: whoever had a
+     turn longest ago is next, so that others change places where a line forms. Messages
+     that were refused because the line was full are left out
 R5   while the model hangs with all that one API key asked, in the names of many people,
      others who ask the same model are answered within twice the time that it takes
 
