@@ -90,8 +90,8 @@ def shown_as(file: SentFile) -> str:
     """Say as what a file is shown in the chat; empty: it is a link."""
     if is_picture(file):
         return "image"
-    kind = "audio" if file.kind == "voice" else file.kind
-    return kind if file.media_type in PLAYED.get(kind, ()) else ""
+    played = (kind for kind, types in PLAYED.items() if file.media_type in types)
+    return next(played, "")
 
 
 def is_picture(file: SentFile) -> bool:

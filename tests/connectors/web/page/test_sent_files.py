@@ -270,6 +270,20 @@ async def test_a_persons_files_reach_the_agent_and_stand_in_the_chat() -> None:
         assert (await bed.client.get(f"{path}/2")).status_code == 404
 
 
+async def test_a_film_is_played_also_if_platforms_take_it_as_a_document() -> None:
+    async with open_page() as bed:
+        film = b"\x1a\x45\xdf\xa3\x9fB\x86\x81\x01B\x82\x84webm" + bytes(64)
+        token = (await upload(bed, film, "film.webm")).json()["token"]
+        form = form_of((await bed.client.get(ANNA)).text) | {"files": token}
+        done = await bed.client.post(ANNA, data=form | {"text": ""}, headers=JSON)
+        await bed.ingress.next()
+        html = (await bed.client.get(ANNA)).text
+        assert (
+            f'<video controls preload="metadata" src="/files/{done.json()["id"]}"'
+            in html
+        )
+
+
 async def test_what_is_no_file_of_ones_own_is_not_sent() -> None:
     config = structs.replace(SAM, max_file_bytes=100)
     async with open_page(config) as bed, bed.browser() as zoe:
