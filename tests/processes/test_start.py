@@ -146,3 +146,55 @@ def test_windows_is_told_of_wsl() -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert "Windows is not supported" in done.stderr
     assert "wsl --install" in done.stderr
+
+
+AS_ON_MACOS = """
+import os, resource, signal, socket, sys, sysconfig, types
+import trio  # its loop is by what this machine has
+MISSING = {
+    os: "O_PATH O_TMPFILE copy_file_range eventfd fdatasync memfd_create pidfd_open "
+    "posix_fadvise posix_fallocate sched_getaffinity splice unshare",
+    resource: "prlimit",
+    signal: "pidfd_send_signal",
+    socket: "AF_NETLINK SO_PEERCRED",
+}
+for module, names in MISSING.items():
+    for name in names.split():
+        if hasattr(module, name):
+            delattr(module, name)
+opened = os.open
+def without_proc(path, *more, **named):
+    if str(path).startswith("/proc"):
+        raise FileNotFoundError(2, "No such file or directory", path)
+    return opened(path, *more, **named)
+os.open = without_proc
+sysconfig.get_config_vars()
+proxies = sys.modules["_scproxy"] = types.ModuleType("_scproxy")
+proxies._get_proxies = proxies._get_proxy_settings = dict
+sys.platform = "darwin"
+from connectors.cli import main
+main()
+"""
+
+
+def test_macos_has_all_but_agents_programs(tmp_path: Path) -> None:
+    told = {}
+    for command, typed in (
+        ("init --yes", ""),
+        ("chat", "what is 12 * 7\n"),
+        ("doctor", ""),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", AS_ON_MACOS, *command.split()],
+            cwd=tmp_path,
+            env=environment({}),
+            input=typed,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        told[command] = done.stdout
+    assert "= 84" in told["chat"]
+    assert "there is no sandbox for darwin" in told["doctor"]
