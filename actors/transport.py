@@ -195,7 +195,17 @@ class Transport(Listening, Protocol):
 
 
 @runtime_checkable
-class ManyAccounts(Protocol):
+class MayBeShutOut(Protocol):
+    """A transport that knows whether its platform lets it in."""
+
+    @property
+    def trouble(self) -> str:
+        """Why none of its accounts is let in, or hears anything; empty: one does."""
+        ...
+
+
+@runtime_checkable
+class ManyAccounts(MayBeShutOut, Protocol):
     """A transport with several accounts, each with a listener of its own.
 
     It is one transport, because a room that several accounts are in is one chat. The
@@ -208,11 +218,6 @@ class ManyAccounts(Protocol):
 
         Each runs under a supervisor of its own. `Transport.listen` is not used.
         """
-        ...
-
-    @property
-    def trouble(self) -> str:
-        """Why no account hears its platform now; empty if at least one does."""
         ...
 
 

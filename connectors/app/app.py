@@ -29,7 +29,7 @@ from actors.models.limiter import StuckModels
 from actors.models.messages import BudgetsLeft, UselessAccounts
 from actors.operations.sweeper import Sweeper
 from actors.services import InForce, Services
-from actors.transport import ManyAccounts, Transport
+from actors.transport import MayBeShutOut, Transport
 from actors.tree import Company, tree
 from actors.webhooks import intake as webhook_intake
 from actors.webhooks.messages import Receiver, WebhookMetrics
@@ -210,7 +210,7 @@ class App:
         if self.system.find(names.connector(connector)) is None:
             return "is not running"
         transport = self.transports[connector]
-        if isinstance(transport, ManyAccounts) and transport.trouble:
+        if isinstance(transport, MayBeShutOut) and transport.trouble:
             return f"hears nobody: {transport.trouble}"
         return ""
 

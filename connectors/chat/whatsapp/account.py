@@ -45,6 +45,9 @@ class WhatsAppAccount:
         self._refused = ""
         """Why it was not let in the last time."""
 
+        self.trouble = ""
+        """Why its token was refused when it was looked at last; empty: it was not."""
+
         self._news = trio.Event()
 
     async def refusal(self) -> str:

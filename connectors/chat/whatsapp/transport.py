@@ -96,6 +96,14 @@ class WhatsAppTransport(PlatformTransport):
             files=PLATFORM.takes_files,
         )
 
+    @property
+    def trouble(self) -> str:
+        """Why no number can answer now; empty: one can, or nobody knows yet."""
+        numbers = self._shared.numbers.values()
+        if not all(each.trouble for each in numbers):
+            return ""
+        return "; ".join(f"{each.agent}: {each.trouble}" for each in numbers)
+
     async def listen(self, ingress: Ingress) -> None:
         """Let Meta in until cancelled."""
         calls = WhatsAppWebhooks(self._shared, self._submitter, ingress)
@@ -130,12 +138,14 @@ class WhatsAppTransport(PlatformTransport):
         except (ShutOutError, RefusedError) as error:
             if was_well is not False:
                 LOG.warning("number cannot be used", agent=number.agent, why=str(error))
+            number.trouble = str(error)
             return False
         except PlatformError as error:
             LOG.warning("WhatsApp is away", agent=number.agent, why=str(error))
             return None
         if not was_well:
             LOG.info("number is ready", agent=number.agent, number=shown)
+        number.trouble = ""
         return True
 
     async def deliver(self, delivery: Delivery) -> str:

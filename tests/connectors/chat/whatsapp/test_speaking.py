@@ -133,9 +133,10 @@ async def test_a_token_that_ends_is_noticed_within_a_minute(
             await bed.transport.deliver(delivery("hi"))
         await trio.sleep(60)
         assert shown(bed) == 0
+        assert bed.transport.trouble.startswith("anna: ")
         server.numbers[ANNA] = token
         await trio.sleep(61)
-        assert shown(bed) == 1
+        assert (shown(bed), bed.transport.trouble) == (1, "")
         asked = len(server.asked)
         await trio.sleep(3_600)
         assert len(server.asked) - asked <= 5
