@@ -227,7 +227,7 @@ async def test_a_cancelled_listener_ends_and_refuses_answers(name: str) -> None:
         with trio.fail_after(5):
             await stage.ended.wait()
         # Platforms keep chats: whoever listens next says what is still to be said.
-        keeps = name in {*PLATFORMS, "terminal"}
+        keeps = name in {*PLATFORMS, "terminal", "fake"}
         later = DeliveryBusyError if keeps else DeliveryRefusedError
         with pytest.raises(later):
             await stage.transport.deliver(answer(inbound, "too late"))
