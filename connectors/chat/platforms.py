@@ -21,6 +21,7 @@ from actors.messages.deliveries import TakesFiles
 from actors.rules.text.measure import CHARACTERS, Measure
 from connectors.chat.gates import Gates
 from connectors.config.app import AppConfig, ConnectorConfig
+from connectors.config.retired import RETIRED
 from runtime.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -151,6 +152,9 @@ class Platform(Generic[C]):
     config: type[C]
     """The settings of one connector; their tag is the kind."""
 
+    retired: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Settings that are gone, by name, and why; see `config/retired.py`."""
+
     check: Callable[[Mapping[str, C], AppConfig], Iterable[Complaint]] = no_complaints
     """Names everything in the settings of its connectors, by name, that does not fit
     together with the rest."""
@@ -268,6 +272,11 @@ def platform_in(package: str) -> AnyPlatform:
 def platforms() -> tuple[AnyPlatform, ...]:
     """Give all kinds of connectors, in the order in which they are registered."""
     return tuple(map(platform_in, PACKAGES))
+
+
+def all_retired() -> Mapping[str, Mapping[str, str]]:
+    """Give the settings that are gone, with those of all kinds of connectors."""
+    return {**RETIRED, **{each.config.__name__: each.retired for each in platforms()}}
 
 
 def platform_of(config: ConnectorConfig) -> AnyPlatform:

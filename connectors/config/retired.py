@@ -58,25 +58,15 @@ RETIRED: Mapping[str, Mapping[str, str]] = {
         "late_within": "what is late by less than a minute was not missed",
         "max_text": "an appointment has 2,000 characters at most",
     },
-    "SlackConfig": {"ping_every": "Socket Mode is looked after every 15 seconds"},
     "TracingConfig": {"max_waiting": "2,048 steps may wait to be sent"},
     "WatchdogConfig": {
         "recovered_within": "a cancelled turn has 10 seconds to end, then it is killed"
-    },
-    "WebConfig": {"max_participants": "a channel has 1,000 participants at most"},
-    "WebSocketConfig": {
-        "hello_timeout": "a client has 10 seconds to ask for a WebSocket",
-        "ping_interval": "clients are pinged every 20 seconds",
-        "ping_timeout": "a client has 20 seconds to answer a ping",
-        "stall_timeout": "a client that reads nothing for 30 seconds is let go",
     },
     "WebhookOutConfig": {
         "at_once": "4 events are sent at the same time",
         "keep_dead_days": "events that were given up are kept for 30 days",
     },
     "WebhooksConfig": {"replay_window": "5 minutes, as Standard Webhooks recommend"},
-    "WhatsAppConfig": {
-        "media_timeout": "the files of one webhook have 8 seconds: Meta waits for them"
-    },
 }
-"""By the type of its table and its name, why a setting is gone."""
+"""By the type of its table and its name, why a setting is gone. Those of a platform
+stand in its `Platform`."""

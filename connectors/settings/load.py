@@ -28,7 +28,13 @@ from actors.rules.prompt.skills import USE_SKILL
 from actors.rules.prompt.tools import JOINT, OF_COLLEAGUES, SERVER
 from actors.rules.text.similarity import fold
 from connectors.chat import platforms as registry
-from connectors.chat.platforms import platform_in, platform_of, platforms, setting_of
+from connectors.chat.platforms import (
+    all_retired,
+    platform_in,
+    platform_of,
+    platforms,
+    setting_of,
+)
 from connectors.config.app import (
     INSTALL,
     LIBRARY,
@@ -50,7 +56,6 @@ from connectors.config.checks import (
 )
 from connectors.config.embedders import HASHING, OFF
 from connectors.config.mcp_servers import with_servers_file
-from connectors.config.retired import RETIRED
 from connectors.config.shipped import state_folder
 from connectors.files.notebook import check_notebook
 from connectors.files.personas import FILES, read_persona, unknown_files
@@ -160,7 +165,7 @@ def load_app(
             start=start,
             overrides=overrides(environment, given),
             needs_secrets=needs_secrets,
-            retired=RETIRED,
+            retired=all_retired(),
             instead=instead or {},
         ),
     )

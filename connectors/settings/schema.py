@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 from msgspec import inspect as shapes
 
-from connectors.config.retired import RETIRED
+from connectors.chat.platforms import all_retired
 from connectors.settings.load import settings_type
 from runtime.config.messages import bare, sample, toml
 from runtime.config.tree import BEFORE, INCLUDE
@@ -122,7 +122,7 @@ def why_gone(names: Sequence[str]) -> str:
         found = [pair for each in found for pair in inside(parts, *each, name)]
     for _, node in found:
         for table in structs_in(parts, node):
-            if why := RETIRED.get(str(table.get("title")), {}).get(names[-1]):
+            if why := all_retired().get(str(table.get("title")), {}).get(names[-1]):
                 return why
     return ""
 

@@ -156,6 +156,7 @@ def check_signing_secret(
 PLATFORM = Platform(
     package="connectors.chat.slack",
     config=SlackConfig,
+    retired={"ping_every": "Socket Mode is looked after every 15 seconds"},
     check=check,
     name="Slack",
     extra="slack",

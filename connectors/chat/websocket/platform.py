@@ -105,6 +105,12 @@ def is_origin(text: str) -> bool:
 PLATFORM = Platform(
     package="connectors.chat.websocket",
     config=WebSocketConfig,
+    retired={
+        "hello_timeout": "a client has 10 seconds to ask for a WebSocket",
+        "ping_interval": "clients are pinged every 20 seconds",
+        "ping_timeout": "a client has 20 seconds to answer a ping",
+        "stall_timeout": "a client that reads nothing for 30 seconds is let go",
+    },
     check=check,
     extra="websocket",
     reply_style=ReplyStyle(

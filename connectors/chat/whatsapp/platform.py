@@ -160,6 +160,9 @@ def check_accounts(
 PLATFORM = Platform(
     package="connectors.chat.whatsapp",
     config=WhatsAppConfig,
+    retired={
+        "media_timeout": "the files of one webhook have 8 seconds: Meta waits for them"
+    },
     check=check,
     name="WhatsApp",
     limits=PlatformLimits(

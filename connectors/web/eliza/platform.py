@@ -176,6 +176,7 @@ def check_keys(way: Way, config: WebConfig) -> Iterator[Complaint]:
 PLATFORM = Platform(
     package="connectors.web.eliza",
     config=WebConfig,
+    retired={"max_participants": "a channel has 1,000 participants at most"},
     check=check,
     extra="web",
     reply_style=ReplyStyle(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from connectors.chat.platforms import all_retired
 from connectors.cli import run
 from connectors.config.app import AppConfig
 from connectors.config.retired import RETIRED
@@ -80,7 +81,7 @@ def test_a_setting_that_is_not_there_is_found() -> None:
 def test_what_is_gone_was_of_a_table_that_is_there_and_says_why() -> None:
     structs: dict[str, type[Struct]] = {}
     structs_below(settings_type(), structs)
-    for table, gone in RETIRED.items():
+    for table, gone in all_retired().items():
         fields = structs[table].__struct_encode_fields__
         assert set(gone).isdisjoint(fields), table
         assert all(gone.values()), table
