@@ -145,10 +145,10 @@ def as_commit(
 LOG = EventLog("consultant")
 
 MOST_KEPT = 8
-"""Consultations of two agents, for one person in one chat, that can be gone on with."""
+"""Most consultations of two agents, for one person in one chat, that are kept open."""
 
 KEPT_FOR = 86_400.0
-"""Seconds after its last answer for which a consultation can be gone on with."""
+"""Seconds after its last answer until a consultation is closed."""
 
 MOST_OPEN = 32
 """Questions of one book that are answered at once; a turn asks far fewer."""

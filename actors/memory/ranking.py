@@ -36,7 +36,7 @@ HALF = 2.0
 FEWEST = 100
 """Facts that there are taken to be at least: among three, no word is rare."""
 
-# Chosen: words that stand there count, but what is said in other words counts more.
+# Chosen: equal words count, but an equal meaning in other words counts more.
 NEAR_WEIGHT, WORDS_WEIGHT = 0.7, 0.3
 """How much likeness of meaning counts, and how much common words do."""
 

@@ -15,7 +15,7 @@ RETIRED: Mapping[str, Mapping[str, str]] = {
     },
     "BudgetConfig": {"on_hard": "calls always end at a hard limit"},
     "CollaborationConfig": {
-        "max_age": "a consultation can be gone on with for a day",
+        "max_age": "a consultation is closed a day after its last answer",
         "max_parallel": "four agents answer a consultation at the same time",
         "max_sessions": "two agents keep the last eight consultations of a person",
     },

@@ -110,7 +110,8 @@ before it."""
 
 LIVES = """SELECT id FROM node
     WHERE id = %(node)s AND incarnation = %(incarnation)s AND state = 'up' FOR UPDATE"""
-"""Before a node takes what nobody has; nobody takes over from it meanwhile."""
+"""Locks the row of a node that is about to take free leases: until its commit no other
+node can declare it dead and take over from it."""
 
 WANT = """UPDATE lease SET wanted = %(wanted)s
     WHERE name = %(name)s AND epoch = %(epoch)s RETURNING name"""

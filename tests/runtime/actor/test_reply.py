@@ -276,7 +276,7 @@ class Faulty(Puppet):
 
 
 def tell_nobody(_event: str, _fields: dict[str, Any]) -> None:
-    """Keep no error, as whoever reads reports does in a test."""
+    """Keep no report: the error in it would hold its traceback."""
 
 
 async def ask(system: ActorSystem, act: Any) -> None:
@@ -305,7 +305,7 @@ async def test_an_error_leaves_no_circle_behind(
 ) -> None:
     assert autojump_clock.autojump_threshold == 0
     async with open_system(report=tell_nobody) as system:
-        await way(system, act)  # what is kept for the next one, as a parked task
+        await way(system, act)  # the first call leaves a parked task for later ones
         await wait_settled(system)
         gc.collect()
         gc.disable()
