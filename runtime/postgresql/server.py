@@ -149,9 +149,8 @@ STORABLE = ("22", "54", "23")
 TIMELINE = """SELECT system_identifier::text, CASE WHEN pg_is_in_recovery() THEN 0
     ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer END
     FROM pg_control_system()"""
-NEWEST: dict[str, int] = {}
-"""By a server and its standbys, the highest number of a primary that this process was
-connected to; each fail-over raises it."""
+"""The server with its standbys, and the number of the primary, which each fail-over
+raises; 0: it is a standby."""
 
 ENDED = 5000
 """Milliseconds after which data that nobody confirms ends the connection."""
@@ -221,6 +220,9 @@ class PostgresqlServer:
             )
         self.name = name_of(parts)
         """How texts for people name it: without user and password."""
+
+        self._newest: dict[str, int] = {}
+        """The highest number of a primary that we were connected to, by server."""
 
     def connect(
         self,
@@ -307,12 +309,12 @@ class PostgresqlServer:
         except psycopg.Error:
             return  # not PostgreSQL's own server, or it does not let us see that
         server, number = rows[0]
-        if 0 < number < NEWEST.get(server, 0):
+        if 0 < number < self._newest.get(server, 0):
             raise StoreUnavailableError(
                 f"{self.name} is an old primary, beside the one that has taken its"
                 f" place; {SAFE}. End it, or make it a standby of the new one"
             )
-        NEWEST[server] = max(number, NEWEST.get(server, 0))
+        self._newest[server] = max(number, self._newest.get(server, 0))
 
     @contextlib.contextmanager
     def told(self) -> Generator[None]:
