@@ -363,10 +363,16 @@ class DraftWriter:
     async def try_to_change(
         self, reply: DraftedReply, message: DraftMessage, text: str
     ) -> None:
-        """Edit a message once, as soon as the pace allows; failures are ignored."""
+        """Edit a message once, as soon as the pace allows; failures are ignored.
+
+        A busy platform's wait is kept by whatever is sent next.
+        """
         await self.wait_to_edit()
         try:
             await self.change(reply, message, text)
+        except DeliveryBusyError as error:
+            self.pacing.busy(trio.current_time(), error.retry_after)
+            self.count("left")
         except DeliveryError:
             self.count("left")
         else:

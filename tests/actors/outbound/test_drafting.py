@@ -217,6 +217,19 @@ async def test_how_a_draft_ends_without_an_answer(
         assert chat.screen.seen == [*seen, "Anew."]
 
 
+async def test_the_wait_that_a_withdrawal_was_told_holds_for_the_next_answer(
+    autojump_clock: Clock,
+) -> None:
+    async with open_chat(autojump_clock) as chat:
+        chat.write("Hello")
+        await trio.sleep(3)
+        chat.screen.hand.faults.append(DeliveryBusyError("x", retry_after=30))
+        began = trio.current_time()
+        await chat.say(reply("", kind="silence"))
+        await chat.say(reply("Anew.", "m2:0"))
+        assert 30 <= trio.current_time() - began < 32
+
+
 async def test_what_cannot_be_taken_away_says_that_it_does_not_count(
     autojump_clock: Clock,
 ) -> None:
