@@ -332,9 +332,10 @@ class Accounts(Actor):
         if is_void:
             LOG.info("call of earlier settings ended", outcome=outcome)
         elif outcome == "ok":
-            if backend.account in self._pool.out:
-                self._tell_owners(LET_IN.format(account=backend.account))
+            was_out = backend.account in self._pool.out
             self._pool.succeeded(backend, self._services.clock.monotonic())
+            if was_out and backend.account not in self._pool.out:
+                self._tell_owners(LET_IN.format(account=backend.account))
         elif outcome != "cancelled":
             self._failed(ended, outcome)
         self._show_cool_downs()

@@ -373,12 +373,17 @@ class Pool:
             self._circuit(backend.account).end(probed_at)
 
     def succeeded(self, backend: Backend, now: float) -> None:
-        """Close its circuit.
+        """Close its circuit, and its account's.
 
         While the provider asks for rest, or the quota is used up, that is kept: the
-        call had begun before.
+        call had begun before. So had one that ends well while its account is left
+        alone for its key: it does not prove the key, but the next call may.
         """
-        self._circuits.pop(backend.account, None)
+        account = self._circuits.get(backend.account)
+        if account is not None and account.required_until > now:
+            account.until = account.required_until = now
+        else:
+            self._circuits.pop(backend.account, None)
         circuit = self._circuits.get(backend)
         if circuit is None:
             return

@@ -240,6 +240,22 @@ def test_an_account_that_is_not_let_in_is_asked_again_less_and_less() -> None:
     assert pool.free_at(A) - now == AUTH_LADDER[0]
 
 
+def test_calls_that_began_before_a_key_was_refused_do_not_prove_it() -> None:
+    pool = make_pool()
+    pool.begin(A, 0)
+    pool.failed(A, "auth", None, 1)
+    pool.succeeded(A, 2)
+    assert pool.out == {"a"}, "owners are not told that the key works"
+    assert pool.free_at(A) == 2, "but the next call may find out"
+    probe = pool.begin(A, 2)
+    assert probe == 2
+    pool.failed(A, "auth", None, 3)
+    assert pool.free_at(A) - 3 == AUTH_LADDER[1], "each refusal is a step"
+    now = pool.free_at(A)
+    pool.succeeded(A, now)
+    assert pool.out == frozenset()
+
+
 @pytest.mark.parametrize("kind", sorted(OWN_FAULT))
 def test_the_request_s_own_fault_cools_nobody_down(kind: ModelFault) -> None:
     pool = make_pool()
@@ -258,6 +274,7 @@ class OneBackend(RuleBasedStateMachine):
         only = ModelOffer(name="only", model="m", accounts=("a",))
         self.pool = Pool({"only": only}, {})
         self.now, self.is_failed = 0.0, False
+        self.key_until = -math.inf
         self.calls: list[float | None] = []
         """When each call under way began, if it is a probe."""
 
@@ -289,11 +306,15 @@ class OneBackend(RuleBasedStateMachine):
     @rule(which=st.integers(0, 9), fault=st.sampled_from(["", "", "overload", "auth"]))
     def end(self, which: int, fault: Literal["", "overload", "auth"]) -> None:
         self._over(which)
-        self.is_failed, self.probe = bool(fault), None
+        is_late = not fault and self.now < self.key_until  # it proves no key
+        self.is_failed, self.probe = bool(fault) or is_late, None
         if fault:
             self.pool.failed(ONLY, fault, None, self.now)
         else:
             self.pool.succeeded(ONLY, self.now)
+        self.key_until = self.pool.free_at(ONLY) if fault == "auth" else -math.inf
+        if fault == "overload" and self.pool.out:
+            self.key_until = self.pool.free_at(ONLY)
 
     @precondition(lambda self: self.calls)
     @rule(which=st.integers(0, 9))
