@@ -226,7 +226,7 @@ async def test_the_wait_that_a_withdrawal_was_told_holds_for_the_next_answer(
         chat.screen.hand.faults.append(DeliveryBusyError("x", retry_after=30))
         began = trio.current_time()
         await chat.say(reply("", kind="silence"))
-        await chat.say(reply("Anew.", "m2:0"))
+        await chat.say(reply("Anew.", id="m2:0"))
         assert 30 <= trio.current_time() - began < 32
 
 
