@@ -204,6 +204,11 @@ class Notifier(Actor):
         now = self._services.clock.monotonic()
         if now < self._rests_until:
             return
+        if self._services.store.damaged:
+            # Why: it still gives rows, and would not keep that one was taken, so the
+            # receiver would be sent it again and again.
+            self._rests_until = now + LONGEST_REST
+            return
         names = [name for name, at in self._due.items() if at <= now]
         rows = [
             row

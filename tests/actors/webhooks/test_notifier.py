@@ -309,6 +309,17 @@ async def test_a_disk_that_fails_has_it_sent_again(autojump_clock: Clock) -> Non
         assert await bench.rows(DUE) == []
 
 
+async def test_once_the_database_is_damaged_nothing_is_sent_that_could_not_be_noted(
+    autojump_clock: Clock,
+) -> None:
+    async with running(autojump_clock, Bench()) as bench:
+        await bench.happen(1, is_told=False)
+        bench.store.damaged = True
+        bench.system.find(names.notifier("ops")).tell(SendNotices())  # type: ignore[union-attr]
+        await trio.sleep(60)
+        assert bench.tried == []
+
+
 async def test_what_cannot_be_read_is_left_alone_and_keeps_nobody(
     autojump_clock: Clock,
 ) -> None:
