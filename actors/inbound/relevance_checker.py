@@ -15,7 +15,7 @@ import trio
 from actors import names
 from actors.journal import records
 from actors.messages.inbound import Inbound, ModelRequest, TranscriptLine
-from actors.messages.keys import account_of
+from actors.messages.keys import account_of, owner_of
 from actors.messages.usage import Run, total
 from actors.models.budget import Spender
 from actors.rules.groups import relevance
@@ -164,6 +164,7 @@ class RelevanceQuestion:
             temperature=relevance.TEMPERATURE,
             max_tokens=relevance.MOST_TOKENS,
             conversation=f"check/{self._persona.name}",  # the folder of a CLI model
+            owner=owner_of(inbound),
         )
 
     @property

@@ -396,6 +396,10 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     conversation: str = ""
     """Key of the session; for models that work in a folder per conversation."""
 
+    owner: str = ""
+    """Whose share it takes of a model's places, where few are shared by many: see
+    `messages.keys.owner_of`. Empty: nobody's in particular."""
+
     resume: str = ""
     """The `resume` value of the previous answer in this conversation."""
 

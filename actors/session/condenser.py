@@ -129,8 +129,8 @@ class Condensation:
         self._persona = persona
         self._services = services
         key = parse_key(order.conversation)
-        payer = f"{key.connector}/{order.sender_id}"
-        whose = CallOwner(Spender(persona.name, payer), persona.config.model)
+        self._payer = f"{key.connector}/{order.sender_id}"
+        whose = CallOwner(Spender(persona.name, self._payer), persona.config.model)
         self._calling = ModelCalls(condenser, whose, services)
         self._began_at = services.clock.monotonic()
         self._answers = 0
@@ -236,6 +236,7 @@ class Condensation:
             max_tokens=self._services.compaction.max_tokens,
             # A model that is a program gets a folder other than the conversation's.
             conversation=f"{order.conversation}/condense",
+            owner=self._payer,
         )
 
     async def _remember(self, kind: str, text: str) -> None:

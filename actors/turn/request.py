@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.messages.inbound import ModelRequest, TranscriptLine
+from actors.messages.keys import owner_of
 from actors.protocol import PromptShortened, ShortenPrompt, StartTurn
 from actors.rules.groups.addressing import is_in_the_open, there
 from actors.rules.groups.overheard import OverheardMessage, written
@@ -127,6 +128,7 @@ class PromptBuilder:
             temperature=config.temperature,
             max_tokens=config.max_tokens,
             conversation=start.conversation,
+            owner=owner_of(start.inbound),
             # A model that resumes does not know these lines, nor that others are gone.
             resume="" if lines or room.was_made else start.resume,
         )

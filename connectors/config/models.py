@@ -100,7 +100,7 @@ class CliModelConfig(
     `limits.turn_timeout` says."""
 
     max_at_once: Count = 4
-    """Of its processes; more answers wait."""
+    """Of its processes, three quarters of them for one person; more answers wait."""
 
 
 class ConnectionConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -31,6 +31,7 @@ from connectors.models.program.output import (
 )
 from connectors.sandbox.plan import Finished, SandboxError
 from runtime.errors import KernelError
+from runtime.fairness import FairLimiter
 from runtime.telemetry.logs import EventLog, Quoted
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class CliModel:
         self._secrets = {
             name: secret.reveal() for name, secret in config.secrets.items()
         }
-        self._at_once = trio.CapacityLimiter(config.max_at_once)
+        self._at_once = FairLimiter(config.max_at_once)
 
     async def answer(self, request: ModelRequest, speak: Speak) -> ModelAnswer:
         """Run the program until it has answered.
@@ -83,7 +84,7 @@ class CliModel:
             ModelBusyError: it did not answer, and may another time.
             ModelRefusedError: it will not: key, quota, length, or no sandbox.
         """
-        async with self._at_once:
+        async with self._at_once.place(request.owner):
             home = (
                 self._ground.folder / request.agent / folder_name(request.conversation)
             )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
+import trio
 
 from actors.config.agents import AgentConfig
 from actors.errors import ModelBusyError, ModelError, ModelRefusedError
@@ -28,6 +29,7 @@ from connectors.config.mcp import McpServerConfig, SkillsConfig
 from connectors.config.models import CliModelConfig
 from connectors.models.program.folders import ProgramPlace
 from connectors.models.program.model import CliModel, folder_name
+from connectors.sandbox.plan import Finished
 from connectors.skills.source import SkillSource, Using
 from runtime.secret import Secret
 from tests.fakes.media import PNG
@@ -68,6 +70,7 @@ class Program:
         resume: str = "",
         images: tuple[Image, ...] = (),
         notes: tuple[str, ...] = (),
+        owner: str = "",
     ) -> ModelAnswer:
         asked = TranscriptLine("user", text, name="zoe", images=images)
         request = ModelRequest(
@@ -79,6 +82,7 @@ class Program:
             conversation="anna/http/room",
             resume=resume,
             notes=notes,
+            owner=owner,
         )
         return await self.model.answer(request, self.spoken.append)
 
@@ -102,6 +106,44 @@ async def test_its_result_is_the_answer_and_its_session_comes_back(
     assert answer.usage.cached_tokens == 7
     assert program.spoken == ["hello there"]
     assert set(program.sandbox.owners) == {program.model._name}
+
+
+class HangingSandbox(FakeSandbox):
+    """Runs programs that never end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.prompts: list[bytes] = []
+
+    async def run(self, *_: object, stdin: bytes = b"", **__: object) -> Finished:
+        self.prompts.append(stdin)
+        await trio.sleep_forever()
+        raise AssertionError
+
+    async def has_begun(self, words: bytes) -> None:
+        with trio.fail_after(60):
+            while not any(words in each for each in self.prompts):
+                await trio.sleep(0.01)
+
+
+async def test_whoever_asks_much_leaves_a_place_to_somebody_else(
+    tmp_path: Path,
+) -> None:
+    config = msgspec.structs.replace(CONFIG, max_at_once=2)
+    program, sandbox = Program(tmp_path, config), HangingSandbox()
+    program.model = CliModel(config, ProgramPlace(sandbox, tmp_path))
+
+    async def ask(name: str) -> None:
+        await program.ask(f"of {name}", owner=f"chat/{name}")
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(ask, "ada")
+        await sandbox.has_begun(b"of ada")
+        nursery.start_soon(ask, "bob")
+        await sandbox.has_begun(b"of bob")
+        nursery.cancel_scope.cancel()
+    assert len(sandbox.prompts) == 2
 
 
 async def test_a_session_that_goes_on_is_told_only_the_newest_words(
