@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from actors.messages.tracing import Trace, TraceParent
     from actors.metrics import LineMetrics
     from actors.ports import Enclosures, MediaReader, Notebook, Noted, ReadChecklist
+    from actors.rules.groups.routes import GroupBehaviour
     from actors.schedule.appointments import Appointment
     from runtime.actor.actor import Actor
     from runtime.clock import Clock
@@ -147,6 +148,11 @@ class Furnishing:
     commands: CommandsConfig = field(default_factory=CommandsConfig)
     agent_models: Mapping[str, str] = field(default_factory=dict[str, str])
     """Model by name of the configured agent."""
+
+    agent_groups: Mapping[str, GroupBehaviour] = field(
+        default_factory=dict[str, "GroupBehaviour"]
+    )
+    """What the configured agents are called in groups, by name."""
 
     voices: Voices = field(default_factory=Voices)
     """The runtime's texts in all languages."""
@@ -285,6 +291,7 @@ class Services:
     people = Now["PeopleConfig"]("people")
     commands = Now["CommandsConfig"]("commands")
     agent_models = Now["Mapping[str, str]"]("agent_models")
+    agent_groups = Now["Mapping[str, GroupBehaviour]"]("agent_groups")
     voices = Now["Voices"]("voices")
 
     @property

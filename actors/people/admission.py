@@ -6,6 +6,7 @@ senders are never stored, logged or passed on.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from actors import names
@@ -14,8 +15,9 @@ from actors.messages.keys import account_of
 from actors.people.access import Admit, Decision, OfferPairing, RefuseSender, admit
 from actors.people.guests import StrangerWrote
 from actors.rules.groups import access as agent_access
-from actors.rules.groups.mentions import mentioned
+from actors.rules.groups.mentions import hails, mentioned
 from actors.rules.groups.routes import Outcome, Routed, Unrouted
+from actors.rules.text.similarity import fold
 from actors.transport import RefusedAttempt
 
 if TYPE_CHECKING:
@@ -97,11 +99,19 @@ def _stranger(
 
 def _called(inbound: Inbound, services: Services) -> str:
     """Give the agent that a message calls or replies to; empty: none."""
-    agents = {name.casefold(): name for name in services.agent_models}
+    groups = services.agent_groups
+    agents = {fold(each.shown): name for name, each in groups.items() if each.shown}
+    agents |= {name.casefold(): name for name in services.agent_models}
     quoted = inbound.quoted.agent if inbound.quoted is not None else ""
     by_platform = (agents.get(name.casefold(), "") for name in inbound.mentions)
     called = (inbound.agent, quoted, *by_platform, *mentioned(inbound.text, agents))
-    return next(filter(None, called), "")
+    text = fold(inbound.text)
+    hailed = (
+        agent
+        for agent, group in groups.items()
+        if any(hails(text, name) for name in group.own_names)
+    )
+    return next(filter(None, chain(called, hailed)), "")
 
 
 def refuse_aloud(decision: Decision) -> None:

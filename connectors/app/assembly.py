@@ -23,7 +23,7 @@ from actors.memory import notes as noting
 from actors.messages.state import RetryPolicy
 from actors.people.access import policy
 from actors.rules.groups.access import agent_access
-from actors.rules.groups.routes import binding_of, routing_table
+from actors.rules.groups.routes import binding_of, group_of, routing_table
 from actors.rules.text.translations import SOURCE, Voices
 from actors.services import Furnishing
 from actors.transport import Account, Transport
@@ -124,6 +124,10 @@ def furnished(
         people=config.people,
         commands=config.commands,
         agent_models=models_of(config),
+        agent_groups={
+            name: group_of(each.groups, each.description, name, each.display_name)
+            for name, each in config.agents.items()
+        },
         voices=voices,
         memory=kit.memory,
         announcer=announcer_of(config),

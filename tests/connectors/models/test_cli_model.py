@@ -114,16 +114,19 @@ class HangingSandbox(FakeSandbox):
     def __init__(self) -> None:
         super().__init__()
         self.prompts: list[bytes] = []
+        self._news = trio.Event()
 
     async def run(self, *_: object, stdin: bytes = b"", **__: object) -> Finished:
         self.prompts.append(stdin)
+        self._news.set()
         await trio.sleep_forever()
         raise AssertionError
 
     async def has_begun(self, words: bytes) -> None:
         with trio.fail_after(60):
             while not any(words in each for each in self.prompts):
-                await trio.sleep(0.01)
+                self._news = trio.Event()
+                await self._news.wait()
 
 
 async def test_whoever_asks_much_leaves_a_place_to_somebody_else(

@@ -44,7 +44,7 @@ from actors.messages.state import RetryPolicy
 from actors.metrics import LineMetrics
 from actors.models.catalogue import Catalogue, of_one
 from actors.rules.groups.overheard import without_overheard
-from actors.rules.groups.routes import routing_table
+from actors.rules.groups.routes import group_of, routing_table
 from actors.rules.prompt.untrusted import without_sender
 from actors.services import Furnishing, InForce, Services
 from actors.transport import Account
@@ -322,6 +322,10 @@ class Cast:
             audit=self.audit,
             approvers=frozenset(self.approvers),
             agent_models={name: each.model for name, each in self.agents.items()},
+            agent_groups={
+                name: group_of(each.groups, each.description, name, each.display_name)
+                for name, each in self.agents.items()
+            },
             tool_calls=self.tool_calls,
             approvals=self.approvals,
             collaboration=self.collaboration,

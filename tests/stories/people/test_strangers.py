@@ -6,6 +6,7 @@ import logging
 import re
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import trio
 import trio.testing
 
@@ -20,8 +21,6 @@ from tests.fakes.company.company import Platform, Says, at_rest, open_company
 from tests.fakes.company.guarded import Guarded
 
 if TYPE_CHECKING:
-    import pytest
-
     from actors.messages.deliveries import Delivery
     from actors.messages.inbound import ModelRequest
 
@@ -129,6 +128,21 @@ async def test_a_stranger_who_calls_an_agent_in_a_group_is_told_once_what_to_do(
     assert await cast.store.entries(pairing_rows.PAIRING) == ()
     count = 'callboard_refusals_total{connector="fake",reason="unknown_sender"} 4'
     assert count in cast.metrics.render().decode()
+
+
+@pytest.mark.parametrize(
+    "words", ["Anna, hello", "hey anna can you help?", "@Ms Ann hi"]
+)
+async def test_a_stranger_who_calls_an_agent_by_its_bare_or_shown_name_is_told_too(
+    words: str, autojump_clock: Clock
+) -> None:
+    cast = make_cast(agents={"anna": AgentConfig(display_name="Ms Ann")})
+    async with open_company(autojump_clock, cast):
+        cast.platform.is_direct = False
+        assert await write(cast, "anna is ill") == []
+        [told] = await write(cast, words)
+        assert "Write to me in a direct chat" in told.text
+        assert told.speaker == "anna"
 
 
 async def test_who_cannot_be_let_in_by_a_code_is_told_whom_to_ask(
