@@ -287,9 +287,28 @@ def words_of(message: Message) -> str:
         return in_words("contact", name, contact.phone_number)
     if (poll := message.poll) is not None:
         return in_words("poll", poll.question, *(each.text for each in poll.options))
+    return sign_words(message) or titled_words(message)
+
+
+def sign_words(message: Message) -> str:
+    """Return what stands for a die or a sticker; empty: it is neither."""
     if (dice := message.dice) is not None:
         return in_words("dice", dice.emoji, str(dice.value))
     return in_words("sticker", message.sticker.emoji) if message.sticker else ""
+
+
+def titled_words(message: Message) -> str:
+    """Return what stands for a message of which only the title can be read."""
+    others = (
+        ("checklist", message.checklist),
+        ("game", message.game),
+        ("invoice", message.invoice),
+        ("story", message.story),
+        ("paid media", message.paid_media),
+        ("giveaway", message.giveaway),
+    )
+    kept = (in_words(kind, each.title) for kind, each in others if each is not None)
+    return next(kept, "")
 
 
 def topic_of(message: Message) -> int:

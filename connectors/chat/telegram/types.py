@@ -145,6 +145,12 @@ class TextQuote(msgspec.Struct, frozen=True):
     text: str = ""
 
 
+class TitledContent(msgspec.Struct, frozen=True):
+    """What a bot cannot read more of than its title, if it has one."""
+
+    title: str = ""
+
+
 class Message(msgspec.Struct, frozen=True):
     """Something that was said, or that happened in a chat."""
 
@@ -179,6 +185,12 @@ class Message(msgspec.Struct, frozen=True):
     sticker: Sticker | None = None
     poll: Poll | None = None
     dice: Dice | None = None
+    checklist: TitledContent | None = None
+    game: TitledContent | None = None
+    invoice: TitledContent | None = None
+    story: TitledContent | None = None
+    paid_media: TitledContent | None = None
+    giveaway: TitledContent | None = None
     migrate_to_chat_id: Id = 0
     """The group became a supergroup, with this id."""
 

@@ -172,6 +172,10 @@ AT = {"latitude": 52.5, "longitude": 13.4}
             "[poll: Tea?, yes, no]",
         ),
         ({"dice": {"emoji": "\U0001f3af", "value": 6}}, "[dice: \U0001f3af, 6]"),
+        ({"story": {"chat": {"id": 7, "type": "private"}, "id": 3}}, "[story]"),
+        ({"checklist": {"title": "Trip", "tasks": []}}, "[checklist: Trip]"),
+        ({"game": {"title": "Chess", "photo": []}}, "[game: Chess]"),
+        ({"paid_media": {"star_count": 5, "paid_media": []}}, "[paid media]"),
     ],
 )
 def test_what_is_no_text_comes_as_words(fields: dict[str, Any], text: str) -> None:
