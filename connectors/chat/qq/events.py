@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import re
 from base64 import b64decode
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -26,6 +26,9 @@ from connectors.chat.lenient_json import (
     whole,
 )
 from connectors.chat.requests import LinkedAttachment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PlaceKind = Literal["user", "group", "channel", "dm"]
 
@@ -55,6 +58,7 @@ KINDS: dict[str, Literal["image", "audio", "document"]] = {
 }
 
 # Seen: `<faceType=1,faceId="13",ext="…">`, whose `ext` is base64 of `{"text":"呲牙"}`.
+CALLED = re.compile(r"<@!?([\w-]{1,64})>")
 FACE = re.compile(r'<faceType=\d+,\s*faceId="[^"]{0,64}",\s*ext="([^"]{0,2000})"\s*>')
 
 
@@ -154,7 +158,7 @@ def read(kind: str, said: Json, bot: str, user: str) -> QQMessage | QQSkipped:
         place=QQPlace(bot, place_kind, known),
         sender=sender,
         sender_name=name_of(place_kind, author, sender),
-        text=words_of(place_kind, text(said.get("content")), user),
+        text=words_of(place_kind, text(said.get("content")), user, named_in(said)),
         index=scene.get("msg_idx", "") or message_id,
         reply_to=reference or scene.get("ref_msg_idx", ""),
         quote=text(elements[0].get("content"))[:LONGEST_QUOTE] if elements else "",
@@ -178,10 +182,31 @@ def name_of(kind: PlaceKind, author: Json, sender: str) -> str:
     return f"member {sender[:4]}" if kind == "group" else "somebody"
 
 
-def words_of(kind: PlaceKind, content: str, user: str) -> str:
-    """Return what somebody wrote, without the call of the bot with which it begins."""
+def named_in(said: Json) -> dict[str, str]:
+    """Return the names of those whom a message calls, by their ids."""
+    people = tables(said.get("mentions"))
+    named = ((text(x.get("id")), shown_name(text(x.get("username")))) for x in people)
+    return {known: name for known, name in named if known and name}
+
+
+def words_of(
+    kind: PlaceKind, content: str, user: str, called: Mapping[str, str]
+) -> str:
+    """Return what somebody wrote, without the call of the bot with which it begins.
+
+    Args:
+        kind: of the place.
+        content: as QQ has it.
+        user: the bot's id in channels.
+        called: names of others who are called, by their ids.
+    """
     if kind in GUILDS:
-        content = html.unescape(re.sub(rf"<@!?{re.escape(user)}>", "", content))
+        content = re.sub(rf"<@!?{re.escape(user)}>", "", content)
+        content = CALLED.sub(
+            lambda found: f"@{called[found[1]]}" if found[1] in called else found[0],
+            content,
+        )
+        content = html.unescape(content)
     words = FACE.sub(lambda found: f"[{face_of(found[1]) or 'emoji'}]", content)
     return words if kind == "user" else words.strip()
 

@@ -74,6 +74,12 @@ def test_a_channel_tells_names_roles_and_the_call() -> None:
     assert direct.place.is_direct
 
 
+def test_whoever_else_is_called_in_a_channel_has_their_name() -> None:
+    others = [{"id": "u1", "username": "anna"}, {"id": "77", "username": "Ben\nB"}]
+    said = {**CHANNEL, "mentions": others, "content": "<@!u1> ask <@!77> or <@!9>"}
+    assert heard("AT_MESSAGE_CREATE", **said).text == "ask @Ben B or <@!9>"
+
+
 @pytest.mark.parametrize(
     ("content", "text"),
     [
