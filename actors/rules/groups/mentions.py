@@ -30,11 +30,17 @@ _COMMANDED = re.compile(r"/[A-Za-z][\w-]*@([\w-]+)(?=\s|\Z)")
 _GREETING = re.compile(
     r"(?:hey|hi|hello|hallo|hola|ciao|salut|bonjour|moin|servus|yo|ok|okay|dear|thanks"
     r"|thank you|danke|gracias|merci|bitte|please|por favor|good (?:morning|evening)"
-    r"|guten (?:morgen|tag|abend)|buenos dias|buenas|oye|und|and|y)\s*[,!]?\s+"
+    r"|guten (?:morgen|tag|abend)|buenos d[ií]as|buenas(?: tardes| noches)?|oye|und|and"
+    r"|y|coucou|bonsoir|s'il te pla[iî]t|s'il vous pla[iî]t|et|ol[aá]|oi|bom dia"
+    r"|boa (?:tarde|noite)|obrigad[oa]|e|안녕(?:하세요|하십니까)?|저기(?:요)?|여보세요"
+    r"|고마워(?:요)?|감사합니다)\s*[,!]?\s+"
 )
-# The marks beyond ASCII are the wide ones of Chinese and Japanese, and dashes.
+# In Korean a name that is called ends with a particle or a title. The marks beyond
+# ASCII are the wide ones of Chinese and Japanese, and dashes.
 _AFTER_NAME = re.compile(
-    r"\s*(?:[,:;!?\u2026\uff0c\u3001\uff1a\uff01\uff1f]|\.(?:\s|\Z)|[-\u2013\u2014]\s|\Z)"
+    r"[야아]\s|[야아님씨]?\s*"
+    r"(?:[,:;!?\u2026\uff0c\u3001\uff1a\uff01\uff1f]|\.(?:\s|\Z)"
+    r"|[-\u2013\u2014]\s|\Z)"
 )
 _AT_THE_END = re.compile(
     r"[,\uff0c\u3001]\s*([^,\uff0c\u3001]+?)[\s.!?\u2026\u3002\uff01\uff1f)]*\Z"

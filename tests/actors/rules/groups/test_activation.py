@@ -369,6 +369,13 @@ def test_a_command_for_all_is_answered_by_the_agent_of_the_route() -> None:
         "are you there, anna?",
         "thanks anna",
         "anna - look",
+        "olá anna, tudo bem?",
+        "bom dia, Anna!",
+        "coucou anna tu es là ?",
+        "안녕하세요 anna, 질문이 있어요",
+        "anna야 도와줘",
+        "anna님, 안녕하세요",
+        "buenos días anna",
     ],
 )
 def test_a_name_at_the_beginning_or_the_end_calls(text: str) -> None:
@@ -387,6 +394,9 @@ def test_a_name_at_the_beginning_or_the_end_calls(text: str) -> None:
         "hey annabel",
         "ask ben or anna about it",
         "wanna, anna-lena?",
+        "anna가 아파요",
+        "anna님이 아파요",
+        "ola annabel",
     ],
 )
 def test_a_name_that_is_spoken_of_calls_nobody(text: str) -> None:
