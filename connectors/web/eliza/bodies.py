@@ -301,9 +301,14 @@ def read_body_as(body: Json, shape: type[T]) -> T:
     mode = fields.get("transport")
     if isinstance(mode, str):
         fields["transport"] = OLD_MODES.get(mode, mode)
-    kind = fields.get("type")
-    if has_channel_type(shape) and isinstance(kind, str):
-        fields["type"] = kind.upper()
+    if has_channel_type(shape):
+        fields = with_capital_type(fields)
+    if shape is SyncChannelsBody and isinstance(fields.get("channels"), list):
+        listed = cast("list[object]", fields["channels"])
+        fields["channels"] = [
+            with_capital_type(cast("Json", each)) if isinstance(each, dict) else each
+            for each in listed
+        ]
     check_metadata(fields.get("metadata"))
     try:
         return msgspec.convert(fields, shape, strict=True)
@@ -318,14 +323,20 @@ def _explained(error: msgspec.ValidationError, shape: type) -> ApiError:
         place = ".".join(filter(None, (place, lacking.group(1))))
     if BLANK in text:
         text = "must not be blank"
-    if place == "type" and has_channel_type(shape):
+    if place.rpartition(".")[2] == "type" and has_channel_type(shape):
         text = f"{text}; known: {', '.join(CHANNEL_TYPES)}"
     return wrong(text, place)
 
 
 def has_channel_type(shape: type) -> bool:
-    """Whether the field `type` of a body is the type of a channel."""
-    return shape in {ChannelBody, RoomBody}
+    """Whether a field `type` of a body is the type of a channel."""
+    return shape in {ChannelBody, RoomBody, SyncChannelsBody}
+
+
+def with_capital_type(fields: Json) -> Json:
+    """Write the type of a channel in capitals, as it is known."""
+    kind = fields.get("type")
+    return {**fields, "type": kind.upper()} if isinstance(kind, str) else fields
 
 
 def is_deep(value: object, left: int = DEEPEST) -> bool:

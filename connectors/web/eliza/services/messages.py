@@ -356,12 +356,14 @@ class ChannelMessages:
         return changed
 
     async def forget(self, message: ElizaMessage) -> None:
-        """Delete a message.
+        """Delete a message; nobody works on it any longer.
 
         Raises:
             StoreError: the disk fails.
         """
         await self.history.delete((message,))
+        if self.ingress is not None:
+            await self.ingress.withdraw(self._connector, message.id)
         told = {"messageId": message.id, "channelId": message.channel}
         self._tell(
             ChannelEvent(

@@ -126,6 +126,7 @@ async def test_messages_are_shown_changed_sought_and_deleted() -> None:
         assert [each["id"] for each in found["messages"]] == [said["id"]]
         await bed.ask("DELETE", f"{API}/channels/{channel}/messages/{said['id']}")
         assert await bed.refused("GET", path) == (404, "MESSAGE_NOT_FOUND")
+        assert bed.ingress.withdrawn == [("web", said["id"])], "nobody works on it"
         await bed.ask("DELETE", f"{API}/channels/{channel}/messages")
         assert await bed.messages(channel) == []
 
@@ -189,6 +190,12 @@ async def test_blanks_are_no_message_and_types_have_names() -> None:
         made = {"name": "x", "type": "club"}
         refused = await bed.client.post(f"{API}/channels", json=made)
         assert (refused.status_code, "GROUP" in refused.text) == (400, True)
+        sync = f"{API}/message-servers/{ZERO}/sync-channels"
+        listed = {"channels": [{"name": "y", "type": "group"}]}
+        (synced,) = (await bed.ask("POST", sync, json=listed))["channels"]
+        assert synced["type"] == "GROUP"
+        refused = await bed.client.post(sync, json={"channels": [made]})
+        assert (refused.status_code, "known: " in refused.text) == (400, True)
 
 
 async def test_sse_streams_pieces_for_both_kinds_of_readers() -> None:
