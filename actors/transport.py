@@ -186,8 +186,10 @@ class Transport(Listening, Protocol):
         """
         ...
 
-    async def settle(self, correlation_id: str, reason: str) -> None:
+    async def settle(self, inbound: Inbound, reason: str) -> None:
         """Take notice that no (further) answer to a message will come, and why.
+
+        A process before this one may have accepted it.
 
         Reasons: `replied`, `dropped:<why>`, `cancelled`, `dead`.
         """
@@ -270,3 +272,30 @@ class Earlier(msgspec.Struct, frozen=True):
 
     deliveries: tuple[Delivery, ...]
     """All answers to it so far, of all agents, in order, without drafts."""
+
+    ended: frozenset[str] = frozenset()
+    """Ids of those that the platform has, or will never have."""
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether it ended without an answer of its own: it was stopped, for example.
+
+        Asides, and the answers of others, may have come.
+        """
+        return bool(self.outcome) and not any(x.is_root for x in self.deliveries)
+
+    @property
+    def current(self) -> tuple[Delivery, ...]:
+        """Leave out apologies of attempts that an operator repeated since.
+
+        An apology settles its message. So as long as the message is not settled, all
+        apologies belong to earlier attempts; once it is settled, all but the last
+        delivery.
+        """
+        roots = [each for each in self.deliveries if each.is_root]
+        last = roots[-1:] if self.outcome else []
+        return tuple(
+            each
+            for each in self.deliveries
+            if not (each.is_root and each.trouble) or each in last
+        )

@@ -102,6 +102,7 @@ class ConnectorIngress:
             inbound=msgspec.json.decode(row.body, type=Inbound),
             outcome=f"{row.state}:{row.reason}" if is_settled else "",
             deliveries=tuple(each for each in said if each is not None),
+            ended=frozenset(x.id for x in found.deliveries if x.state in ENDED),
         )
 
     async def withdraw(self, connector: str, platform_id: str) -> None:
@@ -117,6 +118,10 @@ class ConnectorIngress:
         # A full mailbox makes it a dead letter, which is counted.
         with contextlib.suppress(MailboxFullError, *UNANSWERED):
             self._connector.tell(RecordRefusal(attempt))
+
+
+ENDED = frozenset({"sent", "unknown", "dead"})
+"""States of a delivery that nobody will try again by itself."""
 
 
 def read_delivery(row: StoredDelivery) -> Delivery | None:

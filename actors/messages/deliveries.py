@@ -349,19 +349,3 @@ class Owed:
         self._left += delivery.answers_left - 1
         self._has_root = self._has_root or delivery.is_root
         return self._has_root and self._left <= 0
-
-
-class NotedMessage:
-    """A message whose sender is told when all answers to it were given.
-
-    Args:
-        chat: where it was written.
-        name: what the sender's program calls it.
-    """
-
-    __slots__ = ("chat", "name", "owed")
-
-    def __init__(self, chat: str, name: str) -> None:
-        self.chat = chat
-        self.name = name
-        self.owed = Owed()

@@ -282,7 +282,7 @@ class Courier(Actor):
     async def _settle(self, settled: MessageSettled) -> None:
         inbound = settled.inbound
         await self._drafting.settle(inbound.id)
-        await self._transport.settle(inbound.correlation_id, settled.reason)
+        await self._transport.settle(inbound, settled.reason)
 
     def _remember(self, before: CourierState) -> None:
         self._receipts.remember(before.said)

@@ -199,9 +199,9 @@ class Chat:
         await trio.lowlevel.checkpoint()
         return f"receipt-{delivery.id}"
 
-    async def settle(self, correlation_id: str, reason: str) -> None:
+    async def settle(self, inbound: Inbound, reason: str) -> None:
         """Hear that nobody will answer."""
-        del correlation_id, reason
+        del inbound, reason
         if self._owed == 0 and not self._said.is_set():
             self._progress.enter(AFTERWARDS)
             self._said.set()

@@ -83,7 +83,7 @@ class Crowd:
     def show_draft(self, draft: Draft) -> None:
         """Look at a draft and do nothing."""
 
-    async def settle(self, correlation_id: str, reason: str) -> None:
+    async def settle(self, inbound: Inbound, reason: str) -> None:
         """Hear what became of a message."""
 
     async def _write_some(self, numbers: Iterator[int]) -> None:

@@ -111,7 +111,7 @@ class People:
     def show_draft(self, draft: Draft) -> None:
         """Look at a draft and do nothing."""
 
-    async def settle(self, correlation_id: str, reason: str) -> None:
+    async def settle(self, inbound: Inbound, reason: str) -> None:
         """Hear what became of a message."""
 
     async def _converse(self, ingress: Ingress, chat: str) -> None:

@@ -137,9 +137,9 @@ class Rooms:
         await trio.lowlevel.checkpoint()
         return "heard"
 
-    async def settle(self, correlation_id: str, reason: str) -> None:
+    async def settle(self, inbound: Inbound, reason: str) -> None:
         """Learn that nobody answers."""
-        heard = self._heard.get(correlation_id)
+        heard = self._heard.get(inbound.correlation_id)
         if heard is not None and not heard.wanted:
             heard.reason = reason
             heard.over.set()

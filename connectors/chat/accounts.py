@@ -18,6 +18,7 @@ from connectors.chat.errors import PlatformError, ShutOutError
 
 if TYPE_CHECKING:
     from actors.messages.deliveries import Delivery, Draft, Edit
+    from actors.messages.inbound import Inbound
     from actors.transport import Ingress, Listening
     from connectors.chat.metrics import PlatformMetrics
     from runtime.clock import Clock
@@ -312,10 +313,11 @@ class PlatformTransport:
     def show_draft(self, draft: Draft) -> None:
         """Do nothing: drafts are shown by edits, if at all; see `presence`."""
 
-    async def settle(self, correlation_id: str, reason: str) -> None:
+    async def settle(self, inbound: Inbound, reason: str) -> None:
         """Do nothing: a message told whoever waited for an answer."""
         await trio.lowlevel.checkpoint()
-        self._log.debug("settled", correlation_id=correlation_id, reason=reason)
+        name = inbound.correlation_id
+        self._log.debug("settled", correlation_id=name, reason=reason)
 
 
 class AccountsTransport(PlatformTransport, Generic[Account, Listener]):

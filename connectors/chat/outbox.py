@@ -92,19 +92,27 @@ def said_id(number: int) -> str:
 
 def said_of(number: int, delivery: Delivery) -> StoredAnswer:
     """Return what is kept of a delivery."""
-    prefix = f"{delivery.address.chat}/"
-    theirs = delivery.reply_to.removeprefix(prefix + "=")
-    is_theirs = delivery.reply_to.startswith(prefix + "=")
     return StoredAnswer(
         number=number,
         text=delivery.text,
         agent=delivery.agent,
         delivery=delivery.id,
-        reply_to=theirs if is_theirs else "",
+        reply_to=client_name(delivery.address.chat, delivery.reply_to),
         trouble=delivery.trouble,
         is_aside=delivery.is_aside,
         correlation_id=delivery.correlation_id,
     )
+
+
+def platform_id(chat: str, name: str) -> str:
+    """Give the id of a message in its conversation, by what its client calls it."""
+    return f"{chat}/={name}"
+
+
+def client_name(chat: str, message: str) -> str:
+    """Give what a client calls a message, by its id; empty: it has no name for it."""
+    own = platform_id(chat, "")
+    return message.removeprefix(own) if message.startswith(own) else ""
 
 
 PAGE = 500

@@ -3,6 +3,9 @@
 These are the HTTP server (`openai`), the ElizaOS channel, the page and the plain
 WebSocket. Their addresses are taken before the company starts, so that an address that
 another program has ends the start with a message.
+
+`AwaitedMessages` is for those whose clients are told when a message has all its
+answers; the terminals have it, too.
 """
 
 from __future__ import annotations
@@ -13,18 +16,22 @@ import secrets
 import socket
 from contextlib import contextmanager, suppress
 from ipaddress import IPv6Address, ip_address, ip_network
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 import trio
 
 from actors.errors import DeliveryBusyError, SenderRefusedError
+from actors.messages.deliveries import Owed
+from actors.rules.text.limits import RecentMap
+from runtime.errors import StoreError
+from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from actors.messages.deliveries import Delivery, Draft, Typing
     from actors.messages.inbound import Inbound
-    from actors.transport import Ingress
+    from actors.transport import Earlier, Ingress
 
 
 OpenSocket: TypeAlias = "Callable[[socket.socket | None], socket.socket]"
@@ -209,5 +216,181 @@ async def hand_in(ingress: Ingress, inbound: Inbound) -> bool:
         return True
     connector = inbound.address.connector
     if await ingress.earlier(connector, inbound.platform_id) is None:
-        raise SenderRefusedError("you may not write here")
+        raise SenderRefusedError(NOT_LET_IN)
     return False
+
+
+LOG = EventLog("server")
+
+NOT_LET_IN = "you may not write here"
+
+MOST_AWAITED = 4_096
+"""Messages that are remembered for who waits; of others the store is asked."""
+
+REPLIED = "replied"
+
+
+class MessageOver(NamedTuple):
+    """A message to which nothing more will be said."""
+
+    correlation_id: str
+    chat: str
+    message: str
+    """The platform's id of it; empty: an agent spoke by itself."""
+
+    reason: str
+    """As in `Transport.settle`."""
+
+    error: str = ""
+    """The words in which a failure was told; empty: it did not fail."""
+
+
+class AwaitedMessage:
+    """The answers that one message is still to get; `over` once it has them all."""
+
+    __slots__ = ("_name", "_owed", "over")
+
+    def __init__(self, correlation_id: str, chat: str, message: str) -> None:
+        self._name = (correlation_id, chat, message)
+        self._owed = Owed()
+        self.over: MessageOver | None = None
+
+    def count(self, delivery: Delivery) -> bool:
+        """Take an answer off; True if it was the last."""
+        if self.over is not None or delivery.is_aside or delivery.trouble == "waiting":
+            return False
+        if self._owed.count(delivery):
+            error = delivery.text if delivery.trouble else ""
+            self.end(REPLIED, error)
+        return self.over is not None
+
+    def end(self, reason: str, error: str = "") -> None:
+        """Note that nothing more will be said, unless that was noted before."""
+        if self.over is None:
+            self.over = MessageOver(*self._name, reason, error)
+
+
+class AwaitedMessages:
+    """The messages whose senders are told when nothing more will be said to them.
+
+    A message is over with the last answer that is owed, or when it is settled without
+    one. Its sender is told then, and again each time the message comes again, also if
+    a process before this one accepted or ended it.
+
+    Args:
+        connector: the name of the connector.
+        tell: called with each message that is over.
+    """
+
+    def __init__(self, connector: str, tell: Callable[[MessageOver], None]) -> None:
+        self._connector = connector
+        self._tell = tell
+        self._known: RecentMap[str, AwaitedMessage] = RecentMap(MOST_AWAITED)
+
+    async def hand_in(self, ingress: Ingress, inbound: Inbound) -> str:
+        """Hand a message in.
+
+        Returns:
+            Empty: it is new. Else it was handed in before, with this correlation id;
+            tell the sender that the message is known, and then `tell_again`.
+
+        Raises:
+            SenderRefusedError: its author is not let in.
+            ChatError: it was not taken; see `Ingress.accept`.
+            StoreError: the store cannot be read now.
+        """
+        # Why before: answers may come before it is known to be stored.
+        self._begin(inbound)
+        is_new = False
+        try:
+            is_new = await ingress.accept(inbound)
+        finally:
+            if not is_new:
+                self._known.pop(inbound.correlation_id, None)
+        if is_new:
+            return ""
+        again = await self.recall(ingress, inbound.platform_id)
+        if not again:
+            raise SenderRefusedError(NOT_LET_IN)
+        return again
+
+    def _begin(self, inbound: Inbound) -> None:
+        name = inbound.correlation_id
+        known = AwaitedMessage(name, inbound.address.chat, inbound.platform_id)
+        self._known[name] = known
+
+    async def recall(self, ingress: Ingress, platform_id: str) -> str:
+        """Learn what became of a message that comes again.
+
+        Returns:
+            Its correlation id, for `tell_again`; empty: it is unknown or forgotten.
+
+        Raises:
+            StoreError: the store cannot be read now.
+        """
+        found = await ingress.earlier(self._connector, platform_id)
+        if found is None:
+            return ""
+        name = found.inbound.correlation_id
+        if name not in self._known:
+            self._begin(found.inbound)
+            # Why again: answers that are given from now on are counted, those before
+            # must be among what was read.
+            found = await ingress.earlier(self._connector, platform_id) or found
+        self._take_in(self._known[name], found)
+        return name
+
+    def tell_again(self, correlation_id: str) -> None:
+        """Tell who sent a message again that it is over, if it is."""
+        known = self._known.get(correlation_id)
+        if known is not None and known.over is not None:
+            self._tell(known.over)
+
+    async def answered(self, ingress: Ingress | None, delivery: Delivery) -> None:
+        """Count an answer that its sender has, or can read."""
+        name = delivery.correlation_id
+        if name not in self._known:
+            chat, message = delivery.address.chat, delivery.reply_to
+            self._known[name] = AwaitedMessage(name, chat, message)
+            if ingress is not None and message:
+                await self._learn(ingress, delivery)
+        known = self._known.get(name)
+        if known is not None and known.count(delivery) and known.over is not None:
+            self._tell(known.over)
+
+    def settled(self, inbound: Inbound, reason: str) -> None:
+        """Take notice that no more answers to a message will come."""
+        name = inbound.correlation_id
+        known = self._known.get(name)
+        if known is None:
+            if not inbound.answered_id:
+                return  # an agent did something by itself: nobody waits
+            chat, message = inbound.address.chat, inbound.answered_id
+            known = AwaitedMessage(name, chat, message)
+            self._known[name] = known
+        if known.over is None:
+            known.end(reason)
+            self.tell_again(name)
+
+    async def _learn(self, ingress: Ingress, delivery: Delivery) -> None:
+        """Count what a process before this one gave in answer to the same message."""
+        try:
+            found = await ingress.earlier(self._connector, delivery.reply_to)
+        except StoreError as error:
+            LOG.warning("earlier answers not counted", why=str(error))
+            return
+        known = self._known.get(delivery.correlation_id)
+        is_same = found is not None and (
+            found.inbound.correlation_id == delivery.correlation_id
+        )
+        if found is not None and known is not None and is_same:
+            for each in found.current:
+                if each.id in found.ended and each.id != delivery.id:
+                    known.count(each)
+
+    def _take_in(self, known: AwaitedMessage, found: Earlier) -> None:
+        for each in found.current:
+            if each.id in found.ended:
+                known.count(each)
+        if found.is_unanswered:
+            known.end(found.outcome)

@@ -153,9 +153,9 @@ class HttpExchange:
 
     def catch_up(self, known: Earlier) -> None:
         """Add all answers that came before this exchange was opened."""
-        for delivery in current_deliveries(known):
+        for delivery in known.current:
             self.deliver(delivery)
-        if known.outcome and not known.deliveries:
+        if known.is_unanswered:
             self.settle(known.outcome)
 
     def settle(self, reason: str) -> None:
@@ -224,21 +224,6 @@ class HttpExchange:
         self._show(self._live.give_up(self._correlation_id))
         self._is_over = True
         self._news.set()
-
-
-def current_deliveries(known: Earlier) -> tuple[Delivery, ...]:
-    """Leave out apologies of attempts that an operator repeated since.
-
-    An apology settles its message. So as long as the message is not settled, all
-    apologies belong to earlier attempts; once it is settled, all but the last delivery.
-    """
-    roots = [each for each in known.deliveries if each.is_root]
-    last = roots[-1:] if known.outcome else []
-    return tuple(
-        each
-        for each in known.deliveries
-        if not (each.is_root and each.trouble) or each in last
-    )
 
 
 def unanswered(status: int, text: str, code: str) -> ApiError:

@@ -204,7 +204,7 @@ async def test_a_settled_message_leaves_the_chat_usable(name: str, reason: str) 
     async with open_stage(name) as stage:
         inbound = await ask(stage, "hello")
         stage.transport.show_draft(draft(inbound, "half an "))
-        await stage.transport.settle(inbound.correlation_id, reason)
+        await stage.transport.settle(inbound, reason)
         second = await ask(stage, "and now?")
         await stage.transport.deliver(answer(second, "now it works"))
         await wait_until(stage, lambda: "now it works" in stage.shown())
@@ -214,7 +214,8 @@ async def test_a_settled_message_leaves_the_chat_usable(name: str, reason: str) 
 async def test_words_about_an_unknown_message_do_no_harm(name: str) -> None:
     async with open_stage(name) as stage:
         inbound = await ask(stage, "hello")
-        await stage.transport.settle("unknown", "dead")
+        unknown = structs.replace(inbound, id="unknown", correlation_id="unknown")
+        await stage.transport.settle(unknown, "dead")
         await stage.transport.deliver(answer(inbound, "hi"))
         await wait_until(stage, lambda: "hi" in stage.shown())
 
@@ -232,4 +233,4 @@ async def test_a_cancelled_listener_ends_and_refuses_answers(name: str) -> None:
         with pytest.raises(later):
             await stage.transport.deliver(answer(inbound, "too late"))
         stage.transport.show_draft(draft(inbound, "too late"))
-        await stage.transport.settle(inbound.correlation_id, "dead")
+        await stage.transport.settle(inbound, "dead")

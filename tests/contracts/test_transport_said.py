@@ -166,11 +166,11 @@ async def test_settling_twice_or_before_an_answer_does_no_harm(name: str) -> Non
     async with open_stage(name) as stage:
         inbound = await ask(stage, "hello")
         for reason in ("cancelled", "cancelled", "replied"):
-            await stage.transport.settle(inbound.correlation_id, reason)
+            await stage.transport.settle(inbound, reason)
         again = await ask(stage, "hello again")
         await stage.transport.deliver(answer(again, "Here."))
         for reason in ("replied", "replied"):
-            await stage.transport.settle(again.correlation_id, reason)
+            await stage.transport.settle(again, reason)
         await wait_until(stage, lambda: "Here." in stage.shown())
 
 
@@ -180,7 +180,7 @@ async def test_an_answer_that_comes_after_all_was_over_ends_well_or_is_refused(
 ) -> None:
     async with open_stage(name) as stage:
         inbound = await ask(stage, "hello")
-        await stage.transport.settle(inbound.correlation_id, "dead")
+        await stage.transport.settle(inbound, "dead")
         await said_or_refused(stage, answer(inbound, "Late."))
         again = await ask(stage, "hello again")
         await stage.transport.deliver(answer(again, "Here."))

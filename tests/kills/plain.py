@@ -133,7 +133,7 @@ class PlainTransport:
     def show_typing(self, typing: Typing) -> None:
         """Do nothing."""
 
-    async def settle(self, correlation_id: str, reason: str) -> None:
+    async def settle(self, inbound: Inbound, reason: str) -> None:
         """Do nothing: nobody waits."""
 
 

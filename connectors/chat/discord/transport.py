@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 import trio
 
 from actors.messages.deliveries import Abilities, Delivery, Typing
+from actors.messages.inbound import Inbound
 from connectors.chat.accounts import AccountsTransport, BackgroundTyping, prefixed
 from connectors.chat.bookmarks import ConnectorShelf
 from connectors.chat.discord import content
@@ -188,11 +189,10 @@ class DiscordTransport(AccountsTransport[DiscordAccount, DiscordListener]):
         if shown is not None and not typing.is_over:
             shown.show(channel_of(typing.address))
 
-    async def settle(self, correlation_id: str, reason: str) -> None:
+    async def settle(self, inbound: Inbound, reason: str) -> None:
         """Take back that an answer is to come, where a command gets none."""
-        await trio.lowlevel.checkpoint()
-        LOG.debug("settled", correlation_id=correlation_id, reason=reason)
-        choice = self._shared.choices.unanswered(correlation_id)
+        await super().settle(inbound, reason)
+        choice = self._shared.choices.unanswered(inbound.correlation_id)
         if choice is None or trio.current_time() >= choice.until:
             return
         with trio.move_on_after(SHOWN_WITHIN):

@@ -215,7 +215,7 @@ class PlayingTransport:
     def show_typing(self, typing: Typing) -> None:
         """Do nothing: `abilities` says so; see the port."""
 
-    async def settle(self, correlation_id: str, reason: str) -> None:
+    async def settle(self, inbound: Inbound, reason: str) -> None:
         """Do nothing: what became of everything is told at the end."""
 
     def _take(self, delivery: Delivery) -> None:

@@ -32,14 +32,13 @@ from actors.messages.deliveries import (
     Abilities,
     Delivery,
     Draft,
-    NotedMessage,
     TakesFiles,
     Typing,
 )
 from actors.messages.inbound import Address, Inbound
-from actors.rules.text.limits import RecentMap
 from connectors.chat.inbound import attachment
-from connectors.chat.outbox import ClientOutbox
+from connectors.chat.outbox import ClientOutbox, client_name, platform_id
+from connectors.chat.server_transport import AwaitedMessages, MessageOver
 from connectors.chat.terminal.frames import (
     CHAT,
     READS_TERMINAL,
@@ -96,7 +95,6 @@ MOST_SEATS = 64
 MOST_KEPT = 1_000
 """Newest answers kept for each conversation."""
 
-MOST_NOTED = 4_096
 MOST_DRAFTS = 256
 """Pieces of answers that may wait for a slow terminal; the whole comes anyway."""
 
@@ -137,7 +135,7 @@ class TerminalTransport:
         self._parts = parts
         self.kept = ClientOutbox(parts.store, parts.clock, name, MOST_KEPT)
         self._seats: dict[TerminalSeat, None] = {}
-        self._noted: RecentMap[str, NotedMessage] = RecentMap(MOST_NOTED)
+        self._awaited = AwaitedMessages(name, self._settle)
         self._nursery: trio.Nursery | None = None
         self._listening = trio.Event()
         self._ingress: Ingress
@@ -210,7 +208,7 @@ class TerminalTransport:
                 receipt = str(said.number)
                 for seat in self._at(chat):
                     seat.ring(said.number)
-        self._count_answer(delivery)
+        await self._awaited.answered(self._ingress, delivery)
         return receipt
 
     async def look_up(self, delivery: Delivery) -> str | None:
@@ -231,10 +229,10 @@ class TerminalTransport:
         for seat in self._at(typing.address.chat):
             seat.show(TerminalTyping(self._shown(typing.agent), typing.is_over))
 
-    async def settle(self, correlation_id: str, reason: str) -> None:
+    async def settle(self, inbound: Inbound, reason: str) -> None:
         """Tell the terminal that nothing more will be said to a message."""
         await trio.lowlevel.checkpoint()
-        self._settle(correlation_id, reason)
+        self._awaited.settled(inbound, reason)
 
     def roster(self) -> TerminalRoster:
         """Say who is here, and which commands there are."""
@@ -338,7 +336,9 @@ class TerminalTransport:
     async def _take(self, frame: FromTerminal, seat: TerminalSeat) -> None:
         match frame:
             case TerminalSay():
-                seat.show(await self._submit(frame, seat))
+                taken = await self._submit(frame, seat)
+                seat.show(taken)
+                self._awaited.tell_again(taken.correlation_id)
             case TerminalHas():
                 await self.kept.has(seat.chat, frame.number)
             case TerminalHello():
@@ -346,42 +346,15 @@ class TerminalTransport:
 
     async def _submit(self, say: TerminalSay, seat: TerminalSeat) -> TerminalTaken:
         inbound = self._inbound(say, seat)
-        # Before it is handed in, because answers may come before that returns.
-        self._noted[inbound.id] = NotedMessage(seat.chat, say.id)
         try:
-            if not await self._ingress.accept(inbound):
-                self._noted.pop(inbound.id, None)
-                return await self._said_before(say, inbound)
+            # Sent again, if a connection was lost after it was sent.
+            again = await self._awaited.hand_in(self._ingress, inbound)
         except NOT_TAKEN as error:
             LOG.warning("message not taken", correlation_id=inbound.id)
-            self._noted.pop(inbound.id, None)
             is_final = isinstance(error, MessageRefusedError)
             why = str(error) or "refused"
             return TerminalTaken(say.id, refused=why, is_final=is_final)
-        return TerminalTaken(say.id, inbound.id)
-
-    async def _said_before(self, say: TerminalSay, inbound: Inbound) -> TerminalTaken:
-        """Take up a message whose connection was lost after it was sent.
-
-        Its answers may have been given meanwhile, also by a process before this one.
-        """
-        found = await self._ingress.earlier(self._name, inbound.platform_id)
-        if found is None:
-            why = "you may not write here"
-            return TerminalTaken(say.id, refused=why, is_final=True)
-        message_id = found.inbound.id
-        if message_id not in self._noted:
-            self._noted[message_id] = NotedMessage(inbound.address.chat, say.id)
-            # Why again: answers that are given from now on are counted, those before
-            # must be among what was read.
-            found = await self._ingress.earlier(self._name, inbound.platform_id)
-        given = () if found is None else found.deliveries
-        for delivery in given:
-            if delivery.kind == "silence" or await self.kept.holds(delivery.id):
-                self._count_answer(delivery)
-        if found is not None and found.outcome and not any(x.is_root for x in given):
-            self._settle(message_id, found.outcome)  # it was stopped, for example
-        return TerminalTaken(say.id, message_id)
+        return TerminalTaken(say.id, again or inbound.correlation_id)
 
     def _inbound(self, say: TerminalSay, seat: TerminalSeat) -> Inbound:
         new_id = self._parts.ids.new()
@@ -389,7 +362,7 @@ class TerminalTransport:
             id=new_id,
             correlation_id=new_id,
             platform="terminal",
-            platform_id=f"{seat.chat}/={say.id}",
+            platform_id=platform_id(seat.chat, say.id),
             address=Address(self._name, seat.chat),
             # The settings' person, whatever the name: they own this process.
             sender_id=self._config.user,
@@ -409,17 +382,11 @@ class TerminalTransport:
     def _shown(self, agent: str) -> str:
         return self._parts.shown(agent) if agent else ""
 
-    def _count_answer(self, delivery: Delivery) -> None:
-        """Check whether every answer to a message was shown."""
-        noted = self._noted.get(delivery.correlation_id)
-        if noted is not None and noted.owed.count(delivery):
-            self._settle(delivery.correlation_id, "replied")
-
-    def _settle(self, message_id: str, reason: str) -> None:
-        noted = self._noted.pop(message_id, None)
-        if noted is not None:
-            for seat in self._at(noted.chat):
-                seat.show(TerminalSettled(noted.name, message_id, reason))
+    def _settle(self, over: MessageOver) -> None:
+        """Tell terminals that all answers to a message were shown."""
+        if name := client_name(over.chat, over.message):
+            for seat in self._at(over.chat):
+                seat.show(TerminalSettled(name, over.correlation_id, over.reason))
 
     @contextlib.contextmanager
     def _open_door(self) -> Generator[trio.SocketListener | None]:

@@ -28,6 +28,7 @@ from actors.errors import (
 from actors.messages.inbound import Address, Inbound
 from actors.transport import RefusedAttempt
 from connectors.chat.inbound import attachment
+from connectors.chat.outbox import platform_id
 from connectors.chat.server_transport import caller_at
 from connectors.chat.websocket import frames
 from connectors.chat.websocket.connection import ClientConnection, Head, close_code
@@ -400,10 +401,11 @@ class Visit:
         wait = self._pace.wait(trio.current_time())
         if wait:
             raise too_fast(self._shared.config.messages_per_minute, wait)
-        is_new = await submit(say, self._guest, self.chat, self._shared)
+        again = await submit(say, self._guest, self.chat, self._shared)
         if say.id:
-            received = frames.received(say.id, is_new=is_new)
+            received = frames.received(say.id, is_new=not again)
             await self._tell_one("received", received)
+        self._shared.awaited.tell_again(again)
 
     async def _take_pong(self, payload: bytes) -> None:
         self._pong.set()
@@ -466,8 +468,11 @@ class ClientPace:
         return 0.0
 
 
-async def submit(say: Say, guest: Guest, chat: str, shared: SocketShared) -> bool:
-    """Have a message stored; False: it was before.
+async def submit(say: Say, guest: Guest, chat: str, shared: SocketShared) -> str:
+    """Have a message stored.
+
+    Returns:
+        If it was stored before: its correlation id. Else nothing.
 
     Raises:
         FrameError: it was not taken.
@@ -477,9 +482,8 @@ async def submit(say: Say, guest: Guest, chat: str, shared: SocketShared) -> boo
     if inbound.agent and inbound.agent not in known:
         told = f"there is no agent {inbound.agent[:64]!r}"
         raise FrameError("unknown_agent", told, f"known: {', '.join(known)}")
-    shared.note(inbound.id, chat, say.id)
     try:
-        return await shared.ingress.accept(inbound)
+        return await shared.awaited.hand_in(shared.ingress, inbound)
     except NOT_TAKEN as error:
         raise fault_of(error) from error
 
@@ -487,11 +491,11 @@ async def submit(say: Say, guest: Guest, chat: str, shared: SocketShared) -> boo
 def inbound_of(say: Say, guest: Guest, chat: str, shared: SocketShared) -> Inbound:
     """Return the inbound message of a client's frame."""
     hello = guest.hello
-    name = f"={say.id}" if say.id else shared.ids.new()
+    own = platform_id(chat, say.id) if say.id else f"{chat}/{shared.ids.new()}"
     return Inbound(
         id=shared.ids.new(),
         platform="websocket",
-        platform_id=f"{chat}/{name}",
+        platform_id=own,
         address=Address(shared.connector, chat),
         sender_id=chat,
         sender_name=hello.name or "user",

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from actors.transport import Ingress
     from connectors.chat.outbox import ClientOutbox
+    from connectors.chat.server_transport import AwaitedMessages
     from connectors.chat.websocket.platform import WebSocketConfig
     from runtime.clock import Clock
     from runtime.ids import IdSource
@@ -89,6 +90,4 @@ class SocketShared:
     """Makes an id for a client that brings none; nobody can guess it."""
 
     ingress: Ingress
-    note: Callable[[str, str, str], None]
-    """Remembers what a client called a message: the message's id, the chat, the
-    client's id."""
+    awaited: AwaitedMessages

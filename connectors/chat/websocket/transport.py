@@ -15,10 +15,15 @@ import trio
 from msgspec import structs
 
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
-from actors.messages.deliveries import Abilities, Delivery, Draft, NotedMessage, Typing
-from actors.rules.text.limits import RecentMap
-from connectors.chat.outbox import ClientOutbox, said_of
-from connectors.chat.server_transport import ListenError, ServerTransport, listen_on
+from actors.messages.deliveries import Abilities, Delivery, Draft, Typing
+from connectors.chat.outbox import ClientOutbox, client_name
+from connectors.chat.server_transport import (
+    AwaitedMessages,
+    ListenError,
+    MessageOver,
+    ServerTransport,
+    listen_on,
+)
 from connectors.chat.websocket import frames
 from connectors.chat.websocket.connection import ClientConnection
 from connectors.chat.websocket.frames import ClientGoneError, ClientRefusedError
@@ -38,6 +43,7 @@ from runtime.telemetry.logs import EventLog
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from actors.messages.inbound import Inbound
     from actors.transport import Ingress
     from connectors.chat.platforms import TransportParts
     from connectors.chat.websocket.platform import WebSocketConfig
@@ -49,9 +55,6 @@ STALLED_AFTER = 30.0
 
 NOT_LISTENING = "the WebSocket server is not listening"
 SILENCE = "nothing to say"
-
-MOST_NOTED = 4_096
-"""Messages whose clients are told when they are settled."""
 
 TIDY_EVERY, DAY = 3_600.0, 86_400.0
 RETRY_FULL = 30.0
@@ -80,16 +83,15 @@ class WebSocketTransport(ServerTransport):
         self.kept = ClientOutbox(parts.store, parts.clock, name, config.keep_messages)
         self._metrics = SocketMetrics(parts.once(SocketCounters), name)
         self._visits: dict[str, list[Visit]] = {}
-        self._noted: RecentMap[str, NotedMessage | None] = RecentMap(MOST_NOTED)
-        """By id; None once its end was told."""
-
+        self._awaited = AwaitedMessages(name, self._settle)
         self._guests = PlacesHeld()
         """Clients that were let in, by address."""
 
         self._waiting: dict[ClientConnection, trio.CancelScope] = {}
         """Connections that are not, or not yet, let in; the oldest first."""
 
-        self._is_listening = False
+        self._ingress: Ingress | None = None
+        """None: it is not listening."""
 
     @property
     def abilities(self) -> Abilities:
@@ -116,21 +118,21 @@ class WebSocketTransport(ServerTransport):
         with self.listening() as sock:
             listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
             await self.kept.load()
-            self._is_listening = True
+            self._ingress = ingress
             self.announce(sock)
             try:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._tidy)
                     await trio.serve_listeners(serve, [listener])
             finally:
-                self._is_listening = False
+                self._ingress = None
 
     async def deliver(self, delivery: Delivery) -> str:
         """Keep an answer for its client, and tell it; see the port."""
-        if not self._is_listening:
+        if self._ingress is None:
             raise DeliveryBusyError(NOT_LISTENING)
         if delivery.kind == "silence":
-            self._count_answer(delivery)
+            await self._awaited.answered(self._ingress, delivery)
             return SILENCE
         try:
             said = await self.kept.add(delivery)
@@ -144,7 +146,7 @@ class WebSocketTransport(ServerTransport):
         for visit in self._of(delivery.address.chat):
             visit.end_draft(delivery.reply_id)
             visit.ring()
-        self._count_answer(delivery)
+        await self._awaited.answered(self._ingress, delivery)
         return str(said.number)
 
     def show_draft(self, draft: Draft) -> None:
@@ -157,10 +159,10 @@ class WebSocketTransport(ServerTransport):
         for visit in self._of(typing.address.chat):
             visit.show_typing(typing)
 
-    async def settle(self, correlation_id: str, reason: str) -> None:
+    async def settle(self, inbound: Inbound, reason: str) -> None:
         """Tell clients that ask for that, that nothing more will be said."""
         await trio.lowlevel.checkpoint()
-        self._settle(correlation_id, reason)
+        self._awaited.settled(inbound, reason)
 
     async def serve(
         self, stream: trio.abc.Stream, shared: SocketShared, where: str = ""
@@ -299,29 +301,14 @@ class WebSocketTransport(ServerTransport):
             agents=parts.agents,
             make_client=self._make_client,
             ingress=ingress,
-            note=self._note,
+            awaited=self._awaited,
         )
 
-    def _count_answer(self, delivery: Delivery) -> None:
-        """See whether all that a message is owed was said."""
-        message_id, chat = delivery.correlation_id, delivery.address.chat
-        name = said_of(0, delivery).reply_to
-        if name and message_id not in self._noted:
-            # A process before this one took the message.
-            self._note(message_id, chat, name)
-        noted = self._noted.get(message_id)
-        if noted is not None and noted.owed.count(delivery):
-            self._settle(message_id, "replied")
-
-    def _settle(self, message_id: str, reason: str) -> None:
-        noted = self._noted.get(message_id)
-        if noted is not None:
-            self._noted[message_id] = None
-            for visit in self._of(noted.chat):
-                visit.settle(noted.name, reason)
-
-    def _note(self, message_id: str, chat: str, name: str) -> None:
-        self._noted[message_id] = NotedMessage(chat, name)
+    def _settle(self, over: MessageOver) -> None:
+        """Tell a client's visits that all that a message is owed was said."""
+        if over.message:
+            for visit in self._of(over.chat):
+                visit.settle(client_name(over.chat, over.message), over.reason)
 
     def _is_here(self, chat: str) -> bool:
         return chat in self._visits

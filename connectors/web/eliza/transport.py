@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from starlette.routing import BaseRoute
 
+    from actors.messages.inbound import Inbound
     from actors.transport import Ingress
     from connectors.chat.platforms import TransportParts
 
@@ -115,7 +116,7 @@ class ElizaTransport(ServerTransport):
         with contextlib.suppress(BridgeError):
             # Without the loop no request waits; the answer is stored.
             await self._parts.bridge.call(self._deliver, said)
-        self.services.messages.delivered(delivery)
+        await self.services.messages.delivered(delivery)
         return receipt
 
     def show_draft(self, draft: Draft) -> None:
@@ -123,8 +124,9 @@ class ElizaTransport(ServerTransport):
         with contextlib.suppress(BridgeError):
             self._parts.bridge.post_edge(self._show_draft, draft)
 
-    async def settle(self, correlation_id: str, reason: str) -> None:
+    async def settle(self, inbound: Inbound, reason: str) -> None:
         """End the job and the requests that wait: no more answers will come."""
+        correlation_id = inbound.correlation_id
         try:
             await self.services.jobs.settled(correlation_id, reason)
         except StoreError as error:
@@ -132,7 +134,7 @@ class ElizaTransport(ServerTransport):
             LOG.warning("job not ended yet", why=str(error))
         with contextlib.suppress(BridgeError):
             await self._parts.bridge.call(self._settle, correlation_id, reason)
-        self.services.messages.settled(correlation_id, reason)
+        self.services.messages.settled(inbound, reason)
 
     async def _bring(self, delivery: Delivery) -> Json:
         """Copy a delivery's file to where clients of its channel can load it.

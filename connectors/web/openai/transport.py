@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from actors.messages.inbound import Inbound
     from actors.transport import Earlier, Ingress
     from connectors.asyncio_bridge.bridge import Bridge
     from connectors.chat.platforms import TransportParts
@@ -190,10 +191,10 @@ class HttpTransport(ServerTransport):
         with contextlib.suppress(BridgeError):
             self._bridge.post_edge(self._show_draft, draft)
 
-    async def settle(self, correlation_id: str, reason: str) -> None:
+    async def settle(self, inbound: Inbound, reason: str) -> None:
         """End the request that waits: no more answers will come."""
         with contextlib.suppress(BridgeError):
-            await self._bridge.call(self._settle, correlation_id, reason)
+            await self._bridge.call(self._settle, inbound.correlation_id, reason)
 
     async def _serve(self, ingress: Ingress, sock: socket.socket) -> None:
         async def earlier(platform_id: str) -> Earlier | None:

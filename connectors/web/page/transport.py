@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+    from actors.messages.inbound import Inbound
     from actors.transport import Ingress
     from connectors.chat.platforms import TransportParts
     from connectors.web.page.views.base import View, ViewSources
@@ -187,11 +188,11 @@ class PageTransport(ServerTransport):
         """Show that an agent is typing, or has stopped."""
         self.talk.typing(typing)
 
-    async def settle(self, correlation_id: str, reason: str) -> None:
+    async def settle(self, inbound: Inbound, reason: str) -> None:
         """Show the answers to a message as complete."""
         del reason
         try:
-            await self.talk.settle(correlation_id)
+            await self.talk.settle(inbound.correlation_id)
         except StoreError as error:
             LOG.warning("answer goes on being shown as unfinished", why=str(error))
 

@@ -318,7 +318,7 @@ async def test_a_part_that_was_answered_counts_although_the_rest_failed() -> Non
         async def play() -> None:
             inbound = await channel.ingress.next()
             await channel.say(inbound, "Ben knows.", left=1)
-            await channel.transport.settle(inbound.correlation_id, "dead")
+            await channel.transport.settle(inbound, "dead")
 
         nursery.start_soon(play)
         response = await client.post(COMPLETIONS, json=GOOD)

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from actors.transport import Earlier
+
 if TYPE_CHECKING:
     from actors.messages.inbound import Inbound
-    from actors.transport import Earlier, RefusedAttempt
+    from actors.transport import RefusedAttempt
 
 
 class FakeIngress:
@@ -44,7 +46,10 @@ class FakeIngress:
         self.is_asked = trio.Event()
         """Set by the first message, before it is stored."""
 
-        self._keys: set[tuple[str, str]] = set()
+        self.remembers = False
+        """Whether what was accepted is known, and waits for its answers."""
+
+        self._keys: dict[tuple[str, str], Inbound] = {}
         self._given = 0
         self._news = trio.Event()
 
@@ -69,7 +74,7 @@ class FakeIngress:
         key = (inbound.address.connector, inbound.platform_id)
         if key in self._keys:
             return False
-        self._keys.add(key)
+        self._keys[key] = inbound
         self.accepted.append(inbound)
         self._news.set()
         return True
@@ -77,7 +82,10 @@ class FakeIngress:
     async def earlier(self, connector: str, platform_id: str) -> Earlier | None:
         """Tell what a test says became of a message."""
         await trio.lowlevel.checkpoint()
-        return self.answered.get((connector, platform_id))
+        key = (connector, platform_id)
+        if self.remembers and key in self._keys and key not in self.answered:
+            return Earlier(self._keys[key], "", ())
+        return self.answered.get(key)
 
     async def withdraw(self, connector: str, platform_id: str) -> None:
         """Keep what was deleted."""

@@ -169,10 +169,10 @@ class FakeTransport:
         """Keep a draft."""
         self.drafts.append(draft)
 
-    async def settle(self, correlation_id: str, reason: str) -> None:
+    async def settle(self, inbound: Inbound, reason: str) -> None:
         """Keep what became of a message."""
         await trio.lowlevel.checkpoint()
-        self.settled.append((correlation_id, reason))
+        self.settled.append((inbound.correlation_id, reason))
         self._note_change()
 
     async def wait_deliveries(self, count: int) -> list[Delivery]:

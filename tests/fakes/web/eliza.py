@@ -108,7 +108,7 @@ class WebBed:
             for piece in ("you said: ", inbound.text):
                 self.transport.show_draft(draft(inbound, piece, agent))
             await self.answer(inbound, text, agent)
-            await self.transport.settle(inbound.correlation_id, "replied:ok")
+            await self.transport.settle(inbound, "replied:ok")
 
 
 def reply(inbound: Inbound, text: str, agent: str = "anna") -> Delivery:

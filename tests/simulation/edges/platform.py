@@ -239,10 +239,10 @@ class SimulatedPlatform(Platform):
         """Show a piece of an answer."""
         self._checkers.draft_shown(draft)
 
-    async def settle(self, correlation_id: str, reason: str) -> None:
+    async def settle(self, inbound: Inbound, reason: str) -> None:
         """Learn that nothing more will be said."""
         await trio.lowlevel.checkpoint()
-        self._trace.note("settle", correlation_id, reason)
+        self._trace.note("settle", inbound.correlation_id, reason)
 
     def _show(self, delivery: Delivery) -> None:
         if self.can.is_idempotent and delivery.id in self._seen:

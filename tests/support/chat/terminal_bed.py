@@ -45,6 +45,7 @@ class TerminalBed:
         store = MemoryStore()
         self.company = company = FakeCompany(store, shown=called or {})
         self.ingress = FakeIngress()
+        self.ingress.remembers = True
         self.parts = transport_parts(
             store=store,
             backstage=company.backstage(),

@@ -44,6 +44,7 @@ class SocketBed:
         self.store = store or MemoryStore()
         self.metrics = Metrics()
         self.ingress = FakeIngress()
+        self.ingress.remembers = True
         self.transport = self.make()
         self.port = 0
         self.nursery: trio.Nursery

@@ -138,7 +138,7 @@ class PostcardTransport:
     def show_typing(self, typing: Typing) -> None:
         """Do nothing: nobody sees it."""
 
-    async def settle(self, correlation_id: str, reason: str) -> None:
+    async def settle(self, inbound: Inbound, reason: str) -> None:
         """Do nothing: nobody waits for a last card."""
 
 

@@ -12,17 +12,15 @@ on its server, it is not the author, and the message is new to it.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 import trio
 
-from actors.messages.deliveries import Owed
 from actors.messages.inbound import Address, Attachment, Inbound
 from actors.messages.state import outcome_of
 from actors.rules.text.limits import RecentMap
-from connectors.chat.server_transport import hand_in
+from connectors.chat.server_transport import AwaitedMessages, MessageOver
 from connectors.web.eliza.ids import ZERO, AgentIds, to_uuid
 from connectors.web.eliza.messages import (
     AGENT_SOURCE,
@@ -48,60 +46,6 @@ if TYPE_CHECKING:
     from connectors.web.eliza.services.channels import Channels
 
 Status = Literal["completed", "failed", "cancelled"]
-
-MOST_WATCHED = 4_096
-"""Messages whose end is waited for. For the oldest of more, no event is sent unless an
-answer comes."""
-
-
-@dataclass
-class AwaitedAnswers:
-    """The answers that one message is still to get."""
-
-    channel: str
-    message_id: str
-    owed: Owed = field(default_factory=Owed)
-    seen: set[str] = field(default_factory=set[str])
-    """Ids of the deliveries that were counted; a repeated one counts once."""
-
-    is_over: bool = False
-
-
-class MessageCompletion:
-    """The messages of one connector that wait for answers, by correlation id."""
-
-    def __init__(self) -> None:
-        self._awaited: RecentMap[str, AwaitedAnswers] = RecentMap(MOST_WATCHED)
-
-    def begin(self, correlation_id: str, channel: str, message_id: str) -> None:
-        """Note that a message was handed to agents."""
-        self._awaited[correlation_id] = AwaitedAnswers(channel, message_id)
-
-    def delivered(self, delivery: Delivery) -> AwaitedAnswers | None:
-        """Count an answer; give its message if that was the last one."""
-        if delivery.is_aside or delivery.trouble == "waiting":
-            return None
-        known = self._awaited.get(delivery.correlation_id)
-        if known is None:
-            # Asked before a restart, or an agent spoke by itself.
-            known = AwaitedAnswers(delivery.address.chat, delivery.reply_to)
-            self._awaited[delivery.correlation_id] = known
-        if known.is_over or delivery.id in known.seen:
-            return None
-        known.seen.add(delivery.id)
-        is_last = known.owed.count(delivery)
-        # As for requests that wait: a failure before any answer ends the message.
-        is_failure = bool(delivery.trouble) and delivery.is_root
-        known.is_over = is_last or (is_failure and len(known.seen) == 1)
-        return known if known.is_over else None
-
-    def settled(self, correlation_id: str) -> AwaitedAnswers | None:
-        """Give a message that gets no more answers, unless its end was told before."""
-        known = self._awaited.get(correlation_id)
-        if known is None or known.is_over:
-            return None
-        known.is_over = True
-        return known
 
 
 def status_of(reason: str) -> Status:
@@ -241,7 +185,7 @@ class ChannelMessages:
         self.ingress: Ingress | None = None
         """Where messages are handed in; None: the channel is not listening."""
 
-        self._completion = MessageCompletion()
+        self._awaited = AwaitedMessages(connector, self._complete)
         self.on_answer: Callable[[ElizaMessage], Awaitable[None]] | None = None
         """Called with each message of an agent, perhaps more than once."""
 
@@ -258,6 +202,9 @@ class ChannelMessages:
             known = await self.history.get(said.message.id)
             if known is not None:
                 self._tell_again(known, said)
+                if said.is_for_agents and self.ingress is not None:
+                    again = await self._awaited.recall(self.ingress, known.id)
+                    self._awaited.tell_again(again)
                 return PostOutcome(known, is_new=False)
             message = msgspec.structs.replace(
                 said.message, server=channel.server, at=self._stamp()
@@ -265,13 +212,15 @@ class ChannelMessages:
             server = self._channels.server(channel.server)
             hears = hearers_of(message, channel, server, self._channels.agents)
             is_handed_in = said.is_for_agents and bool(hears.present)
-            is_new = not is_handed_in or await self._hand_in(
-                caller, said, message, hears
-            )
+            again = ""
+            if is_handed_in:
+                again = await self._hand_in(caller, said, message, hears)
             await self._keep(message, said)
+            self._awaited.tell_again(again)
             if hears.is_bot:
                 await self._tell_answer(message)
-            return PostOutcome(message, hears.present if is_handed_in else (), is_new)
+            heard = hears.present if is_handed_in else ()
+            return PostOutcome(message, heard, is_new=not again)
 
     async def answer(
         self, delivery: Delivery, shown: Json | None = None
@@ -302,28 +251,21 @@ class ChannelMessages:
             await self._tell_answer(message)
             return message
 
-    def delivered(self, delivery: Delivery) -> None:
+    async def delivered(self, delivery: Delivery) -> None:
         """Tell a channel when this was the last answer to one of its messages."""
-        ended = self._completion.delivered(delivery)
-        if ended is not None:
-            is_failed = bool(delivery.trouble)
-            error = delivery.text if is_failed else None
-            self._complete(ended, "failed" if is_failed else "completed", error)
+        await self._awaited.answered(self.ingress, delivery)
 
-    def settled(self, correlation_id: str, reason: str) -> None:
+    def settled(self, inbound: Inbound, reason: str) -> None:
         """Tell a channel that one of its messages gets no more answers."""
-        ended = self._completion.settled(correlation_id)
-        if ended is not None:
-            status = status_of(reason)
-            self._complete(ended, status, reason if status == "failed" else None)
+        self._awaited.settled(inbound, reason)
 
-    def _complete(
-        self, ended: AwaitedAnswers, status: Status, error: str | None
-    ) -> None:
-        channel = self._channels.find(ended.channel)
+    def _complete(self, over: MessageOver) -> None:
+        channel = self._channels.find(over.chat)
         if channel is not None:
-            named = ended.message_id or None
-            self._tell(complete_event(channel, named, status, error))
+            status = "failed" if over.error else status_of(over.reason)
+            error = over.error or (over.reason if status == "failed" else None)
+            told = complete_event(channel, over.message or None, status, error)
+            self._tell(told)
             self._tell(enable_input_event(channel))
 
     async def find(self, message_id: str) -> ElizaMessage | None:
@@ -389,8 +331,8 @@ class ChannelMessages:
 
     async def _hand_in(
         self, caller: ApiCaller, said: NewMessage, message: ElizaMessage, hears: Hearers
-    ) -> bool:
-        """Hand a message in; False: it was handed in before.
+    ) -> str:
+        """Hand a message in; see `AwaitedMessages.hand_in`.
 
         Raises:
             SenderRefusedError: its author is not let in.
@@ -418,8 +360,7 @@ class ChannelMessages:
             is_bot=hears.is_bot,
             platform_fields={"server": message.server, "source": message.source_type},
         )
-        self._completion.begin(inbound.correlation_id, message.channel, message.id)
-        return await hand_in(self.ingress, inbound)
+        return await self._awaited.hand_in(self.ingress, inbound)
 
     async def _tell_answer(self, message: ElizaMessage) -> None:
         if self.on_answer is not None:

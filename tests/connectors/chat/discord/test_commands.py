@@ -76,7 +76,7 @@ async def test_a_command_without_an_answer_leaves_nothing_behind() -> None:
         token = await choose(bed, HELP, CHANNEL)
         got = await bed.ingress.next()
         await bed.wait(lambda: token in bed.world.answers)
-        await bed.transport.settle(got.correlation_id, "cancelled")
+        await bed.transport.settle(got, "cancelled")
         assert token not in bed.world.answers
 
 

@@ -230,7 +230,7 @@ async def test_a_settled_message_is_not_waited_for(reason: str, shown: str) -> N
     console = FakeConsole("hello", at_end=True)
     async with open_chat(PIPE, console) as chat:
         inbound = await chat.ingress.next()
-        await chat.terminal.settle(inbound.correlation_id, reason)
+        await chat.terminal.settle(inbound, reason)
     assert console.screen == f"you> hello\n{shown}"
 
 

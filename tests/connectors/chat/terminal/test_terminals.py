@@ -244,7 +244,8 @@ async def test_a_company_that_begins_anew_says_when_a_message_has_its_answers(
         for each in answers[:before]:
             await room.terminal.deliver(each)
         outcome = "replied:ok" if before else ""
-        found = Earlier(inbound, outcome, tuple(answers[:before]))
+        given = tuple(answers[:before])
+        found = Earlier(inbound, outcome, given, frozenset(x.id for x in given))
         room.ingress.answered["terminal", inbound.platform_id] = found
         await room.begin_anew()
         await desk.wait(lambda each: each.count(TerminalTaken) == 2)
@@ -270,7 +271,7 @@ async def test_a_message_that_was_stopped_meanwhile_is_not_waited_for(
             AT_DESK, correlation_id=inbound.id, is_aside=True, is_root=False
         )
         await room.terminal.deliver(aside)
-        found = Earlier(inbound, "cancelled:stopped", (aside,))
+        found = Earlier(inbound, "cancelled:stopped", (aside,), frozenset([aside.id]))
         room.ingress.answered["terminal", inbound.platform_id] = found
         await room.begin_anew()
         await desk.wait(lambda each: each.has(TerminalSettled))

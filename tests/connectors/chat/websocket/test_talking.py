@@ -16,6 +16,7 @@ from actors.errors import (
     StoppingError,
 )
 from actors.messages.deliveries import Typing
+from actors.transport import Earlier
 from connectors.chat.websocket.frames import chat_of
 from connectors.chat.websocket.platform import WebSocketConfig
 from runtime.errors import StoreUnavailableError
@@ -47,7 +48,7 @@ async def test_a_client_of_two_fields_is_told_messages_and_nothing_else() -> Non
         bed.transport.show_draft(piece(inbound, "g"))
         bed.transport.show_typing(typing(inbound, is_over=False))
         await bed.answer(inbound, "good morning")
-        await bed.transport.settle(inbound.id, "replied")
+        await bed.transport.settle(inbound, "replied")
         await bed.answer(inbound, "bye")
         await client.next_of("message", 2)
         assert [each["type"] for each in client.frames] == ["message"] * 2
@@ -87,7 +88,7 @@ async def test_who_is_never_answered_is_told_so() -> None:
         for name in ("m1", "m2"):
             await client.send("message", content="hello", id=name)
         first, second = await bed.ingress.next(), await bed.ingress.next()
-        await bed.transport.settle(first.id, "dropped:loop")
+        await bed.transport.settle(first, "dropped:loop")
         await bed.transport.deliver(structs.replace(reply(second, ""), kind="silence"))
         await client.next_of("settled", 2)
         told = [(each["id"], each["reason"]) for each in client.of("settled")]
@@ -106,6 +107,55 @@ async def test_who_asked_before_a_restart_is_told_once_that_all_was_said() -> No
             await bed.answer(each, "good morning")
         await client.next_of("settled", 2)
         assert [each["id"] for each in client.of("settled")] == ["m1", "m2"]
+
+
+@pytest.mark.parametrize("outcome", ["replied:ok", "cancelled:stopped"])
+async def test_who_repeats_a_message_that_was_over_before_a_restart_learns_that(
+    outcome: str,
+) -> None:
+    async with open_sockets() as bed:
+        client = await bed.join(typing=True)
+        await client.send("message", content="hello", id="m1")
+        first = await bed.ingress.next()
+        answers = (reply(first, "hi"),) if outcome == "replied:ok" else ()
+        before = structs.replace(first, id="before", correlation_id="before")
+        key = (first.address.connector, first.platform_id)
+        ended = frozenset(each.id for each in answers)
+        bed.ingress.answered[key] = Earlier(before, outcome, answers, ended)
+        await client.send("message", content="hello", id="m1")
+        settled = await client.next_of("settled")
+        assert (settled["id"], settled["reason"]) == (
+            "m1",
+            "replied" if answers else outcome,
+        )
+        kinds = [each["type"] for each in client.frames]
+        assert kinds[-2:] == ["received", "settled"]
+
+
+async def test_who_is_stopped_after_a_restart_is_told_so() -> None:
+    async with open_sockets() as bed:
+        client = await bed.join(typing=True)
+        await client.send("message", content="hello", id="m1")
+        first = await bed.ingress.next()
+        before = structs.replace(first, id="before", correlation_id="before")
+        await bed.transport.settle(before, "cancelled:stopped")
+        assert (await client.next_of("settled"))["reason"] == "cancelled:stopped"
+
+
+async def test_the_last_answer_after_a_restart_ends_what_was_answered_before() -> None:
+    async with open_sockets() as bed:
+        client = await bed.join(typing=True)
+        await client.send("message", content="hello", id="m1")
+        first = await bed.ingress.next()
+        before = structs.replace(first, id="before", correlation_id="before")
+        told = structs.replace(reply(before, "ask Ben"), answers_left=1)
+        key = (first.address.connector, first.platform_id)
+        known = Earlier(before, "replied:ok", (told,), frozenset([told.id]))
+        bed.ingress.answered[key] = known
+        await bed.transport.deliver(
+            structs.replace(reply(before, "hi"), id="ben", is_root=False)
+        )
+        assert (await client.next_of("settled"))["reason"] == "replied"
 
 
 async def test_pieces_of_a_draft_that_wait_are_told_together_or_not_at_all() -> None:

@@ -120,7 +120,7 @@ async def test_a_job_without_an_answer_fails() -> None:
     async with open_web() as bed:
         made = await bed.ask("POST", f"{API}/jobs", json=JOB)
         inbound = await bed.ingress.next()
-        await bed.transport.settle(inbound.correlation_id, "dead")
+        await bed.transport.settle(inbound, "dead")
         status, error = await job_of(bed, made["jobId"])
         assert status == "failed"
         assert "no answer" in error

@@ -12,6 +12,7 @@ import httpx
 import msgspec
 import pytest
 
+from actors.transport import Earlier
 from connectors.web.eliza.platform import WebConfig, WebKeyConfig
 from runtime.secret import Secret
 from tests.fakes.web.eliza import ANNA, SAM, ZERO, ZOE, draft, open_web, reply
@@ -78,7 +79,7 @@ async def test_an_answer_comes_in_pieces_and_then_whole_under_one_id() -> None:
         assert whole["id"] == receipt == pieces[0]["messageId"]
         assert (whole["text"], whole["senderId"]) == ("good day", ANNA)
         bed.transport.show_draft(draft(inbound, "and", "ben"))
-        await bed.transport.settle(inbound.correlation_id, "dead")
+        await bed.transport.settle(inbound, "dead")
         broken = await on(bed, zoe.next, "messageStreamError")
         assert broken["partialText"] == "and"
 
@@ -108,7 +109,7 @@ async def test_a_turn_that_ended_lets_clients_write_again(how: str) -> None:
         later = ending(inbound, id="w", text="again soon", trouble="waiting")
         for each in (note, later, *[ending(inbound, **fields)] * 2):
             await bed.transport.deliver(each)
-        await bed.transport.settle(inbound.correlation_id, "replied:ok")
+        await bed.transport.settle(inbound, "replied:ok")
         if how != "silent":
             told = await on(bed, zoe.next, "messageBroadcast")
             assert (told["attachments"], told["actions"]) == ([], ["REPLY"])
@@ -134,10 +135,39 @@ async def test_a_message_without_an_answer_lets_clients_write_again(
         await on(bed, zoe.emit, "1", {"channelId": channel})
         await on(bed, zoe.emit, "2", sending(channel, "hello"))
         inbound = await bed.ingress.next()
-        await bed.transport.settle(inbound.correlation_id, reason)
+        await bed.transport.settle(inbound, reason)
         told = await on(bed, zoe.next, "messageComplete")
         assert (told["status"], told["error"]) == (status, reason)
         assert (await on(bed, zoe.next, "controlMessage"))["action"] == "enable_input"
+
+
+async def test_what_nobody_heard_before_a_restart_lets_clients_write_again() -> None:
+    async with open_web() as bed, client_of(bed) as zoe:
+        channel = await bed.channel(ZOE, SAM, ANNA)
+        await on(bed, zoe.emit, "1", {"channelId": channel})
+        await on(bed, zoe.emit, "2", sending(channel, "hello"))
+        ack = await on(bed, zoe.next, "messageAck")
+        inbound = await bed.ingress.next()
+        before = msgspec.structs.replace(inbound, id="b", correlation_id="b")
+        await bed.transport.settle(before, "dropped:not_addressed")
+        told = await on(bed, zoe.next, "messageComplete")
+        assert told["messageId"] == ack["messageId"]
+        assert told["error"] == "dropped:not_addressed"
+        assert (await on(bed, zoe.next, "controlMessage"))["action"] == "enable_input"
+
+
+async def test_a_message_that_comes_again_after_its_end_is_complete_again() -> None:
+    async with open_web() as bed, client_of(bed) as zoe:
+        channel = await bed.channel(ZOE, SAM, ANNA)
+        await on(bed, zoe.emit, "1", {"channelId": channel})
+        await on(bed, zoe.emit, "2", sending(channel, "hello"))
+        inbound = await bed.ingress.next()
+        before = msgspec.structs.replace(inbound, id="b", correlation_id="b")
+        key = (inbound.address.connector, inbound.platform_id)
+        bed.ingress.answered[key] = Earlier(before, "dropped:not_addressed", ())
+        await on(bed, zoe.emit, "2", sending(channel, "hello"))
+        told = await on(bed, zoe.next, "messageComplete")
+        assert (told["messageId"], told["status"]) == (inbound.platform_id, "failed")
 
 
 async def test_what_changes_in_a_channel_is_told_and_its_end() -> None:

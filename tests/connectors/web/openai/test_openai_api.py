@@ -292,7 +292,7 @@ async def test_a_message_without_an_answer_is_an_error_that_is_not_to_be_repeate
     async with open_channel() as channel, trio.open_nursery() as nursery:
         posting = Posting(channel, nursery)
         inbound = await posting.begin(body(stream=is_streaming))
-        await channel.transport.settle(inbound.id, reason)
+        await channel.transport.settle(inbound, reason)
         response = await posting.response()
     assert response.status_code == status
     assert error_of(response)["code"] == code
@@ -305,7 +305,7 @@ async def test_a_cancelled_answer_gives_what_was_written() -> None:
             posting = Posting(channel, nursery)
             inbound = await posting.begin(body(stream=is_streaming))
             await channel.draft(inbound, "half an ")
-            await channel.transport.settle(inbound.id, "cancelled")
+            await channel.transport.settle(inbound, "cancelled")
             response = await posting.response()
             text = streamed(response) if is_streaming else content_of(response)
             assert text == "half an "
@@ -326,7 +326,7 @@ async def test_a_stream_that_fails_half_way_raises_in_the_official_client() -> N
         nursery.start_soon(channel.bridge.call, ask)
         inbound = await channel.ingress.next()
         await channel.draft(inbound, "half an ")
-        await channel.transport.settle(inbound.id, "dead")
+        await channel.transport.settle(inbound, "dead")
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ async def test_an_answer_that_ends_unfinished_is_not_shown_as_being_written() ->
         inbound = await bed.ingress.next()
         await bed.answer(inbound, "Half an", is_draft=True)
         assert "aria-busy" in (await bed.client.get(ANNA)).text
-        await bed.transport.settle(inbound.correlation_id, "cancelled")
+        await bed.transport.settle(inbound, "cancelled")
         seen = [await stream.next() for _ in range(3)]
         assert "aria-busy" not in seen[-1].data
         assert "aria-busy" not in (await bed.client.get(ANNA)).text
