@@ -121,6 +121,8 @@ class TerminalTold(msgspec.Struct, frozen=True, tag="told"):
     text: str
     correlation_id: str
     is_aside: bool = False
+    reply_to: str = ""
+    """The terminal's id of the message that it answers; empty: it answers none."""
 
 
 class TerminalDraft(msgspec.Struct, frozen=True, tag="draft"):

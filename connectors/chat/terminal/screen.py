@@ -334,6 +334,12 @@ class ScreenChat:
         self._token: trio.lowlevel.TrioToken
         self._roster: TerminalRoster | None = None
         self._is_lost = self._is_stopping = False
+        self._stop = ""
+        """The message that Ctrl-C sent last."""
+
+        self._has_stopped = False
+        """Whether something was said to have stopped since."""
+
         self._began: dict[str, float] = {}
         """Messages that are not settled, with when they were sent."""
 
@@ -492,9 +498,12 @@ class ScreenChat:
         elif question is not None:
             self._questions[question[1]] = told.correlation_id
             self._print(self._painter.question(told.text))
-        else:
-            if not told.is_aside:
-                self._give_up(told.correlation_id)
+        elif told.is_aside:
+            self._notice(told.text)
+        elif not told.reply_to or told.reply_to != self._stop or not self._has_stopped:
+            # Else it answers Ctrl-C: what was stopped has said so.
+            self._has_stopped = True
+            self._give_up(told.correlation_id)
             self._notice(told.text)
 
         async def acknowledge() -> None:
@@ -606,18 +615,19 @@ class ScreenChat:
         """Stop the answer; when nothing goes on, clear the line; else leave."""
         if self._began and not self._is_stopping and not self._is_lost:
             self._is_stopping = True
-            self._submit("/stop")
+            self._stop, self._has_stopped = self._submit("/stop"), False
         elif event.current_buffer.text and not self._is_stopping:
             event.current_buffer.reset()
         else:
             self._leave()
 
-    def _submit(self, text: str) -> None:
+    def _submit(self, text: str) -> str:
+        """Send a message, with the files that it names; give its id, if it is sent."""
         try:
             files = files_in(text)
         except OSError as error:
             self._notice(not_sent_text(error))
-            return
+            return ""
         message = self.client.new_message(text, files)
         self._began[message.id] = time.monotonic()
 
@@ -625,6 +635,7 @@ class ScreenChat:
             await self.client.say(message)
 
         self._ask(say)
+        return message.id
 
 
 def open_history(path: Path) -> FileHistory | InMemoryHistory:

@@ -492,6 +492,7 @@ class TerminalSeat:
                     text=said.text,
                     correlation_id=said.correlation_id,
                     is_aside=said.is_aside,
+                    reply_to=said.reply_to,
                 )
                 await send(self._stream, told)
                 self._after = said.number
