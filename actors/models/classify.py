@@ -12,11 +12,13 @@ from collections.abc import Iterable
 import msgspec
 
 from actors.rules.markers.sanitizer import clean
+from actors.rules.prompt.tools import bound
 from actors.rules.prompt.untrusted import as_item
 from actors.rules.text.similarity import fold, holds
 
 # Chosen: about 400 tokens of context at most; what somebody wants often stands behind a
-# greeting, so less of a message is not enough.
+# greeting, so less of a message is not enough; or behind something long that they
+# pasted, so the end is shown, too.
 MESSAGES = 3
 MESSAGE_CHARACTERS = 500
 NAMES_CHARACTERS = 100
@@ -63,7 +65,7 @@ def question(
         most: steps at most.
         project: name of the project that the person works on; empty: none.
     """
-    last = [each.strip()[:MESSAGE_CHARACTERS] for each in [*said][-MESSAGES:]]
+    last = [bound(each.strip(), MESSAGE_CHARACTERS) for each in [*said][-MESSAGES:]]
     known = ", ".join(names)[:NAMES_CHARACTERS]
     lines = [f"- {' '.join(each.split())}" for each in last]
     able = [f"It can use: {known}"] if known else []
