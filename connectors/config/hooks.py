@@ -13,6 +13,7 @@ from msgspec import Meta, Struct, field
 from actors.config.values import Count
 from actors.hooks.chain import Event
 from connectors.config.mcp import VariableName
+from runtime.config.shape import CommandText
 from runtime.secret import OpenText
 
 
@@ -22,9 +23,10 @@ class HookConfig(Struct, frozen=True, forbid_unknown_fields=True):
     events: Annotated[tuple[Event, ...], Meta(min_length=1)]
     """What it is asked about, or told of."""
 
-    command: tuple[str, ...] = ()
+    command: tuple[CommandText, ...] = ()
     """Program to start, and what follows its name; no shell reads it. It speaks JSON
-    lines over standard input and output."""
+    lines over standard input and output. A file that it names is looked for beside the
+    settings, and may be read."""
 
     python: str = ""
     """Name of an entry point of an installed package, in the group `callboard.hooks`.

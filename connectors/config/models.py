@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from actors.config.values import Count, Seconds
-from runtime.config.shape import GivenSecret
+from runtime.config.shape import CommandText, GivenSecret
 from runtime.secret import OpenText
 
 Price = Annotated[float, Meta(ge=0)]
@@ -56,8 +56,9 @@ class CliModelConfig(
     model: str = ""
     """Given with `model_flag`; empty leaves it to the program."""
 
-    command: Annotated[tuple[str, ...], Meta(min_length=1)] = ("claude",)
-    """The program, and arguments that come first."""
+    command: Annotated[tuple[CommandText, ...], Meta(min_length=1)] = ("claude",)
+    """The program, and arguments that come first. A file that one of them names is
+    looked for beside the settings, and may be read."""
 
     arguments: tuple[str, ...] = (
         "-p",

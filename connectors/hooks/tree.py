@@ -24,6 +24,7 @@ from connectors.hooks.metrics import HookFigures
 from connectors.hooks.pending import QuestionQueue
 from connectors.hooks.program import started
 from connectors.hooks.runner import HookRunner
+from connectors.sandbox.orders import command_files
 from connectors.sandbox.plan import MIB, Confinement, SandboxLimits
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.restarts import Backoff
@@ -177,8 +178,10 @@ def confinement_of(config: HookConfig, home: Path) -> Confinement:
     readable = tuple(map(Path.absolute, config.readable))
     writable = tuple(map(Path.absolute, config.writable))
     is_own = config.folder is None
+    program, *rest = config.command
+    named = command_files(program, rest, home)
     return Confinement(
-        readable=readable if is_own else (*readable, home),
+        readable=(*readable, *named) if is_own else (*readable, *named, home),
         writable=(*writable, home) if is_own else writable,
         network=config.network,
         limits=SandboxLimits(memory=config.memory_mb * MIB, cpu=ALWAYS),

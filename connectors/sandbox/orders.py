@@ -2,13 +2,18 @@
 
 The few variables that a confined program is given.
 
-Pure. By a list of what is wanted, never of what is not: a secret has any name.
+By a list of what is wanted, never of what is not: a secret has any name.
+
+What a program may read because its command names it: an operator who writes `node
+dist/index.js` means that Node may read that file. Folders in arguments are not given:
+they hold more than anybody has looked at.
 """
 
 from __future__ import annotations
 
 import marshal
 import os
+import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +26,7 @@ from connectors.sandbox.plan import Confinement, SandboxError, SandboxLimits
 from connectors.sandbox.territory import DEVICES, HERE, STATE, Grant, Territory, Use
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from connectors.sandbox.child.confine import Plan
 
@@ -272,3 +277,52 @@ def find(name: str, path: str, cwd: str) -> str:
     raise SandboxError(
         f"there is no program {name!r}; give its path, or put it into {path}"
     )
+
+
+OF_INSTALLATIONS = ("pyvenv.cfg", "lib/python3*", "lib/node_modules")
+"""One of these lies in a folder with a language of its own, beside its `bin`."""
+
+
+def command_files(
+    command: str, arguments: Sequence[str], folder: Path
+) -> tuple[Path, ...]:
+    """Find the program, what it was installed with, and files among its arguments."""
+    found = [path for each in arguments if is_file(path := folder / each)]
+    if os.sep in command:
+        found += installed(folder / command)
+    elif program := shutil.which(command, path=PATH):
+        found += installed(Path(program))
+    return tuple(dict.fromkeys(found))
+
+
+def search_path(command: str) -> dict[str, str]:
+    """Give the variable by which a program finds those it was installed with."""
+    # Why: `npx` of a Node in somebody's own folder is a script that looks for `node`.
+    is_path = os.sep in command
+    return {"PATH": f"{Path(command).parent}:{PATH}"} if is_path else {}
+
+
+def installed(program: Path) -> Iterator[Path]:
+    """Find what a program needs of the folders around it, also behind its links."""
+    if not is_file(program):
+        return
+    for path in (program, program.resolve()):
+        prefix = path.parent.parent
+        is_language = path.parent.name == "bin" and any(
+            any(prefix.glob(each)) for each in OF_INSTALLATIONS
+        )
+        yield prefix if is_language and not is_personal(prefix) else path
+
+
+def is_personal(folder: Path) -> bool:
+    """Whether a folder holds what has nothing to do with any one program."""
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111  `Path.home` may raise
+    return home.is_relative_to(folder) or folder == home / ".local"
+
+
+def is_file(path: Path) -> bool:
+    """Whether a path is a file's, as far as one may look."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from connectors.sandbox.orders import command_files
 from connectors.sandbox.plan import LONG_RUNNING, Confinement
 from runtime.telemetry.logs import EventLog
 
@@ -183,8 +184,10 @@ def confinement_of(
         home: its current folder, which it may change.
         readable: what it may read besides what the settings say.
     """
+    program, *rest = config.command
+    named = command_files(program, rest, home)
     return Confinement(
-        readable=(*config.readable, *readable),
+        readable=(*config.readable, *named, *readable),
         writable=(home, *config.writable),
         network="tcp",
         limits=LONG_RUNNING,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from connectors.config.models import CliModelConfig
 from connectors.settings.load import load_app
 from runtime.errors import SettingsError
 
@@ -201,6 +202,13 @@ def test_a_file_in_a_command_is_the_one_beside_the_settings(tmp_path: Path) -> N
     found = load(tmp_path, text).value.mcp_servers["a"]
     assert found.command == "python3"
     assert found.args == (str(tmp_path / "srv.py"), "run", "-c", "x")
+    text = '[hooks.a]\nevents=["turn_finished"]\ncommand=["python3", "srv.py"]\n'
+    hook = load(tmp_path, text).value.hooks["a"]
+    assert hook.command == ("python3", str(tmp_path / "srv.py"))
+    text = '[models.b]\nkind="cli"\ncommand=["./srv.py", "run"]\n'
+    model = load(tmp_path, text).value.models["b"]
+    assert isinstance(model, CliModelConfig)
+    assert model.command == (str(tmp_path / "srv.py"), "run")
 
 
 def test_a_folder_that_a_server_cannot_read_is_warned_of(tmp_path: Path) -> None:
