@@ -6,9 +6,12 @@ comes during a turn: it waits, joins a later turn, is put into the running turn,
 it. The overflow policy says what happens when too many wait. A stop ends the turn and
 drops what waits, but only what it is meant for. Only messages of one sender join each
 other, interrupt each other, or push each other out: nobody loses a message by what
-somebody else writes. Of those who wait, the sender is next whose last turn was longest
-ago; a sender with many messages waiting comes after the others, but not for ever. The
-messages of one sender keep their order.
+somebody else writes. The messages of one sender keep their order.
+
+Who has waited longest is next. A message has waited since it came, or since its sender
+last had a turn: who writes much takes turns with the others, and nobody is preferred
+for having been silent before. A sender with many messages waiting comes after the
+others, but not for ever.
 
 A turn that waits itself, for another attempt, for people, or for a model that says
 nothing, is set aside: other people are answered meanwhile. What its own sender writes
@@ -18,16 +21,12 @@ waits behind it. It goes on beside the turns of the others, and has its place no
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, assert_never
 
 import msgspec
 
 from actors.messages.busy_policies import SERIAL, BusySettings, Overflow, Style
-
-# Chosen: more than write in one chat while others wait; of more, the first are as if
-# they had had no turn.
-MOST_SERVED = 100
 
 # Chosen: a question, its correction and an addition.
 MANY = 3
@@ -83,6 +82,9 @@ class Arrival(msgspec.Struct, frozen=True):
 
     now: float = 0.0
     """Seconds on the caller's clock."""
+
+    since: int = 0
+    """Turns begun when it came, or with the last turn of its sender; the queue's."""
 
     @property
     def can_share(self) -> bool:
@@ -270,7 +272,6 @@ class SessionQueue:
         "_in_a_row",
         "_passed",
         "_queue_cap",
-        "_served",
         "_turns",
         "_waiting",
     )
@@ -291,8 +292,6 @@ class SessionQueue:
         self._gathering: DebounceWindow | None = None
         self._gathered = 0
         self._waiting: tuple[Arrival, ...] = ()
-        self._served: tuple[tuple[str, ...], ...] = ()
-        """Senders who had a turn, the last one last."""
 
     def adopt(self, queue_cap: int, buffering: BusySettings) -> None:
         """Use other settings from now on; running and waiting messages stay."""
@@ -433,7 +432,7 @@ class SessionQueue:
                 return [*self._next(), *self._line_up(arrival)]
             self._waiting = (*self._waiting, arrival)
             return self._next()
-        self._waiting = (*self._waiting, arrival)
+        self._put_last(arrival)
         if not belongs(arrival, first):
             return [KeepWaiting(arrival.id, ahead=len(self._waiting) - 1)]
         return [self._gather(arrival.now)]
@@ -476,10 +475,19 @@ class SessionQueue:
         is_first = not any(belongs(arrival, each) for each in self._waiting)
         buffering = self._buffering
         notes = buffering.note and buffering.manner.notes and not arrival.is_owed
-        self._waiting = (*self._waiting, arrival)
+        self._put_last(arrival)
         is_noted = notes and is_first and arrival.may_join
         effects.append(KeepWaiting(arrival.id, len(self._waiting), is_noted=is_noted))
         return effects
+
+    def _put_last(self, arrival: Arrival) -> None:
+        came = msgspec.structs.replace(arrival, since=self._generation)
+        self._waiting = (*self._waiting, came)
+
+    def _put_first(self, arrivals: Iterable[Arrival], rest: Line) -> None:
+        """Have messages wait before the rest, as if they had waited always."""
+        first = [msgspec.structs.replace(each, since=0) for each in arrivals]
+        self._waiting = (*first, *rest)
 
     # --- interrupting ---------------------------------------------------------------
 
@@ -498,9 +506,8 @@ class SessionQueue:
         self._replace(turn, is_ending=True)
         self._in_a_row += 1
         mine = [each for each in self._waiting if belongs(arrival, each)]
-        rest = [each for each in self._waiting if not belongs(arrival, each)]
-        self._waiting = (*mine, arrival, *rest)
-        self._let_be_next(arrival)
+        rest = tuple(each for each in self._waiting if not belongs(arrival, each))
+        self._put_first((*mine, arrival), rest)
         return [
             CancelCurrent(turn.first.id, turn.generation, "interrupted"),
             KeepWaiting(arrival.id, ahead=len(mine) + 1),
@@ -542,8 +549,7 @@ class SessionQueue:
         if turn is None:
             return []
         self._turns = tuple([each for each in self._turns if each is not turn])
-        self._waiting = (*ended.again, *self._waiting)
-        self._let_be_next(*ended.again)
+        self._put_first(ended.again, self._waiting)
         if not turn.is_ending:
             self._in_a_row = 0
         is_free = self._current is None and self._gathering is None
@@ -573,7 +579,7 @@ class SessionQueue:
         elif not also:
             style = "alone"
         self._generation += 1
-        self._note_served(first)
+        self._note_turn_of(first)
         begun = msgspec.structs.replace(first, also=also, style=style)
         self._turns = (*self._turns, BegunTurn(begun, self._generation))
         return [BeginTurn(first.id, self._generation, also, style, short)]
@@ -584,7 +590,7 @@ class SessionQueue:
         lets_go_first = many if self._passed < MOST_PASSED else ()
         # Why no order among those with many: one of them would wait for ever.
         first = min(
-            free, key=lambda x: (x.whose[:1] in lets_go_first, self._last_turn(x))
+            free, key=lambda each: (each.whose[:1] in lets_go_first, each.since)
         )
         has_passed = bool(many) and first.whose[:1] not in many
         self._passed = self._passed + 1 if has_passed else 0
@@ -599,23 +605,14 @@ class SessionQueue:
         waiting = Counter(whose[:1] for whose, _ in turns)
         return {who for who, count in waiting.items() if count > MANY}
 
-    def _last_turn(self, waiting: Arrival) -> int:
-        """Say how long ago the last turn of a message's sender was; 0: there was none.
-
-        Whose turn was longest ago is next, so that nobody who writes much keeps others
-        waiting; of two, the message that came first.
-        """
-        sender = waiting.whose[:1]
-        return self._served.index(sender) + 1 if sender in self._served else 0
-
-    def _note_served(self, first: Arrival) -> None:
-        self._let_be_next(first)
-        self._served = (*self._served, first.whose[:1])[-MOST_SERVED:]
-
-    def _let_be_next(self, *first: Arrival) -> None:
-        """Let those be next who stand first in the line."""
-        gone = {each.whose[:1] for each in first}
-        self._served = tuple([each for each in self._served if each not in gone])
+    def _note_turn_of(self, first: Arrival) -> None:
+        """Have what waits of a sender wait from now on."""
+        self._waiting = tuple(
+            msgspec.structs.replace(each, since=self._generation)
+            if is_of_same_sender(each, first)
+            else each
+            for each in self._waiting
+        )
 
     def _take_out(self, taken: Sequence[Arrival]) -> None:
         ids = {each.id for each in taken}

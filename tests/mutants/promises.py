@@ -59,15 +59,22 @@ PROMISES = (
     Mutant(
         "whoever had a turn just now is next again",
         "actors/session/queue.py",
-        "self._served.index(sender) + 1 if sender in self._served else 0",
-        "0",
+        "        self._note_turn_of(first)\n",
+        "",
         QUEUE,
     ),
     Mutant(
         "a flood takes half of a busy group's time",
         "actors/session/queue.py",
-        "key=lambda x: (x.whose[:1] in lets_go_first, self._last_turn(x))",
-        "key=self._last_turn",
+        "(each.whose[:1] in lets_go_first, each.since)",
+        "each.since",
+        QUEUE,
+    ),
+    Mutant(
+        "whoever has been silent goes before those who came earlier",
+        "actors/session/queue.py",
+        "replace(arrival, since=self._generation)",
+        "replace(arrival, since=0)",
         QUEUE,
     ),
     Mutant(

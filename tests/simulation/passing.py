@@ -1,11 +1,10 @@
 """Whether one person whose message waits holds up the others in the group.
 
 R4   while one person's message fails, hangs or waits for leave, or one person floods
-     the group, others are answered within twice the time that it takes without. Beside
-     a flood they may wait for two answers more, the one under way and one of the last
-     few. That holds for sorted times, not for each message or person: whoever had a
-     turn longest ago is next, so that others change places where a line forms. Messages
-     that were refused because the line was full are left out
+     the group, the others are answered within twice the time that it takes without.
+     Beside a flood an answer may wait for two more, the one under way and one of the
+     last few, and the times of each person are added up: where a line forms, others
+     change places. Messages that were refused, the line being full, are left out
 R5   while the model hangs with all that one API key asked, in the names of many people,
      others who ask the same model are answered within twice the time that it takes
 
@@ -129,7 +128,8 @@ async def _times(seed: int, trouble: Trouble) -> dict[str, float]:
         tools=(Shell(),),
         approvers=(OLGA,),
         platform=platform,
-        limits=LimitsConfig(max_in_flight=20),  # that nobody waits for a permit
+        # Nobody waits for a permit, and each who is refused is told.
+        limits=LimitsConfig(max_in_flight=20, told_again_after=0.0),
         # Each message is answered by itself, so that its time can be told.
         buffering=BufferingConfig(policy="serial"),
         watchdog=WatchdogConfig(
@@ -164,18 +164,31 @@ def held_up(seed: int, troubles: Sequence[Trouble] = TROUBLES) -> list[Violation
     for trouble in troubles:
         took = _play(seed, trouble)
         usual = _play(seed, "calm" if trouble == "floods" else "")
-        pairs = [(text, took.get(text, inf), at) for text, at in usual.items()]
+        pairs = {text: (took.get(text, inf), 2 * at) for text, at in usual.items()}
         if trouble == "floods":
-            answered = [(now, at) for text, now, at in pairs if text in took]
-            both = [sorted(times) for times in zip(*answered, strict=True)]
-            pairs = [("one", *each) for each in zip(*both, strict=True)]
-        # One of the two may be to what the same person wrote beside the flood.
-        more = SHORTEST + LONGEST if trouble == "floods" else 0.0
-        for text, now, at in pairs:
-            if now > 2 * at + more + ROUNDING:
-                why = f"{text} took {now} s, not {at}: a person {trouble}"
+            pairs = _by_person(
+                seed, {each: pairs[each] for each in pairs if each in took}
+            )
+        for what, (now, most) in pairs.items():
+            if now > most + ROUNDING:
+                why = f"{what} took {now} s, not {most} at most: a person {trouble}"
                 found.append(Violation("R4", why))
     return found
+
+
+def _by_person(
+    seed: int, pairs: dict[str, tuple[float, float]]
+) -> dict[str, tuple[float, float]]:
+    """Add up how long each person waited beside a flood, and may wait at most."""
+    sums: dict[str, tuple[float, float]] = {}
+    for words in _plan(random.Random(f"passing {seed}")):  # noqa: S311
+        if words.text in pairs:
+            now, most = pairs[words.text]
+            before = sums.get(words.sender, (0.0, 0.0))
+            # One of the two may be to what the same person wrote beside the flood.
+            most += SHORTEST + LONGEST
+            sums[words.sender] = before[0] + now, before[1] + most
+    return sums
 
 
 @cache
