@@ -31,6 +31,7 @@ from connectors.web.page.login_rows import BrowserSession, csrf_of
 from connectors.web.page.words import (
     PageLook,
     Words,
+    beginning,
     iso,
     read_words,
     tone,
@@ -153,6 +154,7 @@ def make_environment(folder: Path, words: Words) -> JinjaEnvironment:
             "reason": words.reason,
             "part": words.part,
             "tone": tone,
+            "beginning": beginning,
             "repeat": repeat_shown,
             "color": color_of,
         }

@@ -330,6 +330,15 @@ def tone(name: str) -> str:
     return STATES[name][1] if name in STATES else "soft"
 
 
+IN_LIST = 300
+"""Characters of a text that one entry of a list shows."""
+
+
+def beginning(text: str, most: int = IN_LIST) -> str:
+    """Give the beginning of a text, which ends in "…" if it is not the whole."""
+    return text if len(text) <= most else f"{text[:most].rstrip()}…"
+
+
 def iso(at: float | str) -> str:
     """Write a time in ISO format; scripts show it in local time."""
     return moment_of(at).isoformat(timespec="milliseconds")

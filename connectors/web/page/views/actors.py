@@ -20,6 +20,7 @@ from connectors.web.page.views.base import (
     read_view,
     works,
 )
+from connectors.web.page.words import beginning
 from runtime.actor.ref import UNANSWERED
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def working(look: Look) -> list[dict[str, object]]:
             "who": job.sender_name or job.sender_id,
             "agent": job.agent,
             "place": place_text(job.connector, job.chat),
-            "text": job.text[:200],
+            "text": beginning(job.text),
             "seconds": max(0.0, look.now - row.started_at) if row.started_at else 0.0,
         }
         for job, row in reversed(list(zip(page.jobs, page.rows, strict=True)))

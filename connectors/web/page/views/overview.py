@@ -41,6 +41,7 @@ from connectors.web.page.views.base import (
     record_change,
     works,
 )
+from connectors.web.page.words import beginning
 from runtime.errors import KernelError, MisuseError, StoreError
 from runtime.telemetry.logs import EventLog
 
@@ -166,7 +167,7 @@ def asked_words(
                 for _, question in approvals:
                     with suppress(MisuseError):
                         text = shown_delivery(rows.delivery(question)).text
-                        found[question] = text[:MOST_CHARACTERS]
+                        found[question] = beginning(text, MOST_CHARACTERS)
     return found
 
 

@@ -26,6 +26,7 @@ from connectors.web.page.views.base import (
     asking,
     read_view,
 )
+from connectors.web.page.words import beginning
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError
 from runtime.store.facts import MAX_SCOPES, FactListing, ForgetFacts
@@ -186,7 +187,7 @@ async def facts_of(
                 {
                     "id": each.id,
                     "scope": each.scope,
-                    "text": services.redact(worded(each))[:2_000],
+                    "text": beginning(services.redact(worded(each)), 2_000),
                     "category": each.category,
                     "at": each.created_at,
                 }

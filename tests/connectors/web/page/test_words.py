@@ -38,6 +38,7 @@ from connectors.web.page.words import (
     PLACE,
     PageLook,
     Words,
+    beginning,
     read_texts,
     read_words,
     wanted,
@@ -275,3 +276,17 @@ def test_numbers_and_dates_are_written_as_in_each_language() -> None:
     assert english.brief(2.44) == "2.4\u00a0s"
     assert english.brief(300) == "5\u00a0min"
     assert french.when("1970-01-02T01:00:00+01:00") == "02/01/1970 00:00:00 UTC"
+
+
+@given(st.text(), st.integers(1, 20))
+def test_a_text_that_is_cut_says_so(text: str, most: int) -> None:
+    shown = beginning(text, most)
+    assert len(shown) <= most + 1
+    assert shown == text or (shown[-1] == "…" and text.startswith(shown[:-1]))
+
+
+def test_no_page_cuts_a_text_in_another_way() -> None:
+    pages = Path(request.__file__).parent.glob("templates/*.html")
+    written = "".join(each.read_text(encoding="utf-8") for each in pages)
+    cuts = re.findall(r"\[:\d{2,}\]|\|truncate", written)
+    assert cuts == ["[:20]"], "the agents of a room, which are no text"
