@@ -25,6 +25,7 @@ import trio
 from actors.errors import DeliveryRefusedError
 from actors.journal.attachments import size_of
 from connectors.fetch.media_types import LOOKED_AT
+from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -40,9 +41,17 @@ HALF = ".half-"
 
 OWNER_ONLY = 0o700
 
+LOG = EventLog("files")
+
 
 class BlobError(Exception):
     """It cannot be kept; the text says why, and names no place."""
+
+
+def copy_failed(error: OSError) -> BlobError:
+    """Say that the disk did not take a copy, also to operators."""
+    LOG.warning("file not copied", why=str(error))
+    return BlobError(f"the copy failed: {error.strerror}")
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -129,7 +138,7 @@ class BlobFolder:
             room = self._config.max_bytes - sum(size for _, size, _ in self._all())
             half, path = tempfile.mkstemp(prefix=HALF, dir=self._folder)
         except OSError as error:
-            raise BlobError(f"the copy failed: {error.strerror}") from error
+            raise copy_failed(error) from error
         try:
             with open(half, "wb") as file:  # noqa: PTH123 - made by mkstemp
                 sink = Sink(file.write, self._config.max_file_bytes, room)
@@ -139,7 +148,7 @@ class BlobFolder:
             kept = Kept(sink.digest, sink.size, sink.head)
             self._put(Path(path), kept.digest)
         except OSError as error:
-            raise BlobError(f"the copy failed: {error.strerror}") from error
+            raise copy_failed(error) from error
         finally:
             with suppress(FileNotFoundError):
                 Path(path).unlink()
@@ -208,7 +217,7 @@ class Sink:
         """Take the next piece.
 
         Raises:
-            BlobError: it is one too many.
+            BlobError: it is one too many, or the disk does not take it.
         """
         self.size += len(piece)
         if self.size > self._most:
@@ -219,7 +228,11 @@ class Sink:
             )
         self.head = (self.head + piece[:LOOKED_AT])[:LOOKED_AT]
         self._hash.update(piece)
-        self._write(piece)
+        try:
+            self._write(piece)
+        except OSError as error:
+            # Why here: who hands the piece in would take it for a fault of its own.
+            raise copy_failed(error) from error
 
 
 def is_ours(folder: Path) -> bool:

@@ -16,6 +16,8 @@ from typing import BinaryIO, Self
 
 import msgspec
 
+LINE_END = ord("\n")
+
 PRIVATE = 0o600
 
 
@@ -40,6 +42,8 @@ class LogFile:
                 " standard error"
             )
         self._file = self._open()
+        self._is_torn = is_cut_off(path)
+        """Whether a full disk has cut the last line off: the next stands alone."""
 
     def write(self, text: str, /) -> int:
         """Append whole lines; a new file begins before them if the old one is full.
@@ -51,8 +55,12 @@ class LogFile:
         size = self._file.tell()
         if size and size + len(body) > self._most:
             self._make_way()
+        if self._is_torn:
+            body = b"\n" + body
         while body:  # a disk that becomes full takes a part
-            body = body[self._file.write(body) or 0 :]
+            if written := self._file.write(body) or 0:
+                self._is_torn = body[written - 1] != LINE_END
+            body = body[written:]
         return len(text)
 
     def flush(self) -> None:
@@ -69,7 +77,7 @@ class LogFile:
                 self._path.replace(older(self._path))
             new = self._open()
             self._file.close()
-            self._file = new
+            self._file, self._is_torn = new, False
 
     def _open(self) -> BinaryIO:
         how = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
@@ -90,6 +98,15 @@ def log_file(path: Path, most: int) -> Generator[LogFile]:
         yield file
     finally:
         file.close()
+
+
+def is_cut_off(path: Path) -> bool:
+    """Whether the last line of a file has no end."""
+    with suppress(OSError), path.open("rb") as file:
+        if file.seek(0, os.SEEK_END):
+            file.seek(-1, os.SEEK_END)
+            return file.read(1)[0] != LINE_END
+    return False
 
 
 def older(path: Path) -> Path:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 import stat
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 
 from actors.errors import DeliveryRefusedError
 from connectors.config.tools import FilesConfig
-from connectors.files.blobs import HALF, BlobError, bytes_of, seconds_for
+from connectors.files.blobs import HALF, BlobError, Sink, bytes_of, seconds_for
 from tests.fakes.tools.sent_files import SentFiles, described
 
 if TYPE_CHECKING:
@@ -82,6 +84,14 @@ async def test_a_copy_that_breaks_off_leaves_nothing() -> None:
     with pytest.raises(BlobError, match="Input/output error"):
         await blobs.keep(breaks)
     assert blobs.files() == []
+
+
+def test_a_full_disk_is_no_fault_of_the_file_that_is_copied() -> None:
+    def write(_piece: bytes) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(BlobError, match="the copy failed: No space left"):
+        Sink(write, 100, 100).take(b"piece")
 
 
 async def test_only_what_is_old_and_not_needed_is_swept() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import resource
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
 import pytest
@@ -14,6 +16,7 @@ from runtime.telemetry.log_file import Follower, fields_of, log_file, older, rea
 from runtime.telemetry.logs import EventLog, Value, is_journal, writing
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from pathlib import Path
 
 names = st.from_regex(r"[a-z_]{1,8}", fullmatch=True).filter(
@@ -106,6 +109,34 @@ def test_a_file_that_cannot_make_way_is_written_on(tmp_path: Path) -> None:
         file.write("the last\n")
     assert [*read_lines(path)] == [*(f"line {n:04}" for n in range(6)), "the last"]
     assert path.stat().st_size < 30
+
+
+@contextmanager
+def disk_of(size: int) -> Generator[None]:
+    """Let no file of this process grow above a size: its disk is full then."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("is_new_process", [False, True])
+def test_a_line_that_a_full_disk_cut_off_stands_alone(
+    tmp_path: Path, *, is_new_process: bool
+) -> None:
+    path = tmp_path / "callboard.log"
+    with log_file(path, 1000) as file:
+        file.write("one\n")
+        with disk_of(6), pytest.raises(OSError, match="File too large"):
+            file.write("two\n")
+        if not is_new_process:
+            file.write("three\n")
+    if is_new_process:
+        with log_file(path, 1000) as file:
+            file.write("three\n")
+    assert [*read_lines(path)] == ["one", "tw", "three"]
 
 
 def test_what_is_no_plain_file_is_refused_at_once(tmp_path: Path) -> None:
