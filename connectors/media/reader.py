@@ -7,6 +7,7 @@ and parsed in a confined child; addresses are fetched by the guarded way only.
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -15,10 +16,12 @@ import trio
 
 from actors.errors import ModelError
 from actors.messages.inbound import Attachment, Image, Media
+from actors.models.pool import NEUTRAL
 from connectors.fetch.media_types import PICTURES, media_type
 from connectors.fetch.messages import Fetch, FetchError, FetchRequest
 from connectors.media import extract
 from connectors.sandbox.plan import MIB, Confinement, SandboxError, SandboxLimits
+from runtime.telemetry.logs import EventLog, Quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from connectors.config.tools import MediaConfig
     from connectors.sandbox.runner import Sandbox
 
+
+LOG = EventLog("media")
 
 PROGRAM = Path(extract.__file__).resolve()
 
@@ -93,6 +98,11 @@ MOST_NAME = 80
 NOT_A_NAME = str.maketrans(dict.fromkeys('[]<>`"', "'"))
 """Would end the frame that a name stands in."""
 
+# What a model could take for the end of a frame, in capitals, with blanks, or with what
+# people cannot see.
+_GAP = r"[\s\u00ad\u200b-\u200f\u2060\ufeff]"
+ENDS = re.compile(rf"[\[\uff3b\u3010]({_GAP}*end{_GAP}+of)", re.IGNORECASE)
+
 RECORDINGS = {"video/webm": "audio/webm", "video/mp4": "audio/mp4"}
 """Containers that voice notes come in."""
 
@@ -153,8 +163,19 @@ class Reader:
             try:
                 content = await self._content(attachment, owner)
                 return await self._understand(attachment, content, owner)
-            except (DocumentError, FetchError, ModelError, UnreadError) as error:
+            except (DocumentError, FetchError, UnreadError) as error:
                 return left_out(attachment, str(error))
+            except ModelError as error:
+                LOG.warning(
+                    "recording not transcribed",
+                    kind=error.kind,
+                    why=error.plain or "see it with log.texts = true",
+                    said=Quoted(error),
+                )
+                # Why so little: the agent passes on what it reads here, and people need
+                # not know whose service that is.
+                told = NEUTRAL.get(error.kind, "not available")
+                return left_out(attachment, f"nobody could write it down: {told}")
         return late
 
     async def _content(self, attachment: Attachment, owner: str) -> bytes:
@@ -232,7 +253,7 @@ def cut(text: str, most: int) -> str:
 def framed(attachment: Attachment, text: str) -> str:
     """Put a document's text between lines that say what it is."""
     name = called(attachment)
-    inside = text.replace("[End of", "(End of")
+    inside = ENDS.sub(r"(\1", text)
     return f"[Document: {name}]\n{inside}\n[End of {name}]"
 
 
