@@ -386,7 +386,8 @@ def question_of(inbound: Inbound) -> tuple[object, ...]:
     if inbound.address.chat == inbound.id:
         # Without a name, conversation and sender have the id of the message.
         names = (inbound.address.connector, "", inbound.sender_name)
-    return (*names, inbound.agent, inbound.text, inbound.history)
+    what = inbound.text, inbound.attachments, inbound.history
+    return (*names, inbound.agent, *what)
 
 
 def check_name(name: str, param: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import TYPE_CHECKING
 
 import httpx
@@ -23,6 +24,7 @@ from tests.connectors.web.openai.test_openai_api import (
     error_of,
 )
 from tests.fakes.actors.neighbours import words
+from tests.fakes.media import PNG
 from tests.fakes.web.channel import open_channel
 
 if TYPE_CHECKING:
@@ -155,10 +157,22 @@ BEFORE = [
     {"role": "assistant", "content": "hello Zoe"},
     {"role": "user", "content": "hello"},
 ]
+PICTURE = f"data:image/png;base64,{b64encode(PNG).decode()}"
 OTHERS: dict[str, dict[str, object]] = {
     "agent": {"model": "ben"},
     "history": {"messages": BEFORE},
     "words": {"messages": [{"role": "user", "content": "bye"}]},
+    "picture": {
+        "messages": [
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "hello"},
+                    {"type": "image_url", "image_url": {"url": PICTURE}},
+                ],
+            }
+        ]
+    },
 }
 
 
