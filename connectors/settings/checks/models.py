@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from actors.config.agents import AgentConfig
     from actors.config.limits import BudgetConfig
     from actors.config.routes import RoutingConfig
     from actors.models.catalogue import PriceList
@@ -251,12 +252,16 @@ def spending(budget: BudgetConfig, app: AppConfig) -> set[str]:
     """Name the models that may answer those whom a budget concerns."""
     found: set[str] = set()
     who = budget.who if budget.scope == "agent" else "*"
-    ways = [budget.downgrade_to]
+    ways = [budget.downgrade_to, app.compaction.model]
     for name, agent in app.agents.items():
         if fnmatchcase(name, who):
-            routing = agent.routing
-            ways += [agent.model, routing.cheap, routing.strong]
-            ways += [hint.model for hint in routing.hints]
+            ways += asked_by(agent)
+    if app.hiring.who != "nobody" and not fits_exactly(who):
+        ways += [
+            each
+            for each in app.models
+            if any(fnmatchcase(each, allowed) for allowed in app.hiring.models)
+        ]
     steps = (fallbacks(app), larger(app))
     while ways:
         name = ways.pop()
@@ -264,6 +269,22 @@ def spending(budget: BudgetConfig, app: AppConfig) -> set[str]:
             found.add(name)
             ways += [other for each in steps for other in each[name]]
     return found
+
+
+def asked_by(agent: AgentConfig) -> list[str]:
+    """Name the models that an agent's settings have asked; some are empty."""
+    routing, own = agent.routing, agent.autonomous
+    return [
+        *(agent.model, routing.classifier, routing.cheap, routing.strong),
+        *(hint.model for hint in routing.hints),
+        *(agent.groups.check_model, agent.heartbeat.model, agent.scheduled.model),
+        *(own.planner, own.executor),
+    ]
+
+
+def fits_exactly(pattern: str) -> bool:
+    """Whether a pattern fits one name only."""
+    return not any(each in pattern for each in "*?[")
 
 
 def unseen(way: Way, budget: BudgetConfig, model: str) -> Complaint:

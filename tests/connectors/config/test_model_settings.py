@@ -186,6 +186,32 @@ UNKNOWN = '[models.new]\nkind = "openai"\nmodel = "of-tomorrow"\n'
 NO_PRICE = "hard_usd cannot hold: model 'new' has no price | "
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        '[compaction]\nmodel = "new"\n',
+        '[agents.ben.routing]\nclassifier = "new"\n',
+        '[agents.ben.groups]\ncheck_model = "new"\n',
+        '[agents.ben.heartbeat]\nmodel = "new"\n',
+        '[agents.ben.scheduled]\nmodel = "new"\n',
+        '[agents.ben.autonomous]\nplanner = "new"\n',
+        '[hiring]\nwho = "owners"\nmodels = ["n*"]\n',
+    ],
+)
+def test_a_budget_in_dollars_sees_each_model_that_the_settings_may_ask(
+    use: str, tmp_path: Path
+) -> None:
+    usual = '[models.usual]\nkind = "openai"\nmodel = "gpt-4.1"\n'
+    agent = '[agents.ben]\nprompt = "x"\nmodel = "usual"\nis_conductor = true\n'
+    text = BASE + UNKNOWN + usual + agent + use
+    (tmp_path / "c.toml").write_text(
+        f'{text}[[budgets]]\nscope = "all"\nhard_usd = 1\n'
+    )
+    with pytest.raises(SettingsError) as caught:
+        load_app(tmp_path / "c.toml", {"GOOD_KEY": "a-long-enough-key"})
+    assert NO_PRICE.removesuffix(" | ") in str(caught.value.problems[0])
+
+
 def company(tmp_path: Path, budget: str, model: str = UNKNOWN) -> Settings[AppConfig]:
     """Load a company in which ben may be answered by a model that has no price."""
     (tmp_path / "c.toml").write_text(
