@@ -243,6 +243,52 @@ PHRASES: tuple[tuple[tuple[str, ...], str], ...] = (
             r" (?:t'|vous )a (?:dit|appris)\b"
         ),
     ),
+    (
+        ("esqueça", "esquece", "ignore", "ignora"),
+        (
+            r"\b(?:esqueça|esquece|ignore|ignora) (?:tudo )?o que (?:te|lhe|vos)"
+            r" (?:disseram|foi dito|ensinaram)\b"
+        ),
+    ),
+    (
+        ("잊어", "무시"),
+        r"(?:들은|배운)\s?(?:것|말|내용)(?:을|은)?\s?(?:모두\s?|전부\s?|다\s?)?(?:잊어|무시)",
+    ),
+    # Who has no rules, in Spanish, German, French, Portuguese and Korean
+    (
+        ("reglas", "límites", "restricciones"),
+        (
+            r"\b(?:finge|finja|imagina|imagine) que (?:no tienes?|eres un[ao]? (?:\w+"
+            r" ){0,2}sin) (?:reglas|límites|restricciones)\b"
+        ),
+    ),
+    (
+        ("regeln", "grenzen", "einschränkungen"),
+        (
+            r"\b(?:tue?(?: so)?,? als|stell dir vor,?)(?: ob)? ?(?:du )?(?:hast"
+            r"|hättest|wär(?:e)?st|bist)?(?: du)? ?(?:\w+ ){0,2}(?:keine|ohne)"
+            r" (?:regeln|grenzen|einschränkungen)\b"
+        ),
+    ),
+    (
+        ("règles", "limites", "restrictions"),
+        (
+            r"\b(?:fais|faites) (?:semblant|comme si) (?:d'être (?:une? )?(?:\w+ ){0,2}"
+            r"sans|(?:de ne pas avoir|tu n'avais pas|vous n'aviez pas) de)"
+            r" (?:règles|limites|restrictions)\b"
+        ),
+    ),
+    (
+        ("regras", "limites", "restrições"),
+        (
+            r"\b(?:finja|finge|imagine) que (?:você |tu )?(?:não (?:tem|tens)|[ée]s? uma?"
+            r" (?:\w+ ){0,2}sem) (?:regras|limites|restrições)\b"
+        ),
+    ),
+    (
+        ("규칙", "제한"),
+        r"(?:규칙|제한)(?:이|은|도)?\s?(?:전혀\s?)?없는\s?(?:ai|인공지능|봇)?(?:인\s?)?\s?척",
+    ),
     # French, Italian, Portuguese, Russian
     (
         ("instructions", "consignes", "règles"),
