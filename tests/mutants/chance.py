@@ -1,7 +1,8 @@
 """Mistakes at random lines: what could go wrong in a line, made of its syntax tree.
 
 Left out is what no test can see or need not: types, docstrings, `__all__`, what is
-written to the log, the words of errors, and how metrics are described.
+written to the log and whether it is, the words of errors and of help, how metrics are
+described, and numbers that were chosen and have a name.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ SWAPPED: dict[type[ast.cmpop], str] = {
 LOGGED = {"debug", "info", "warning", "error", "exception", "fault"}
 ENCODED = ("open", "read_text", "write_text")
 DESCRIBED = {"counter", "gauge", "histogram", "TypeVar", "NewType"}
+WORDED = {"help", "short_help", "metavar", "epilog"}
+"""Arguments with the words of a command's help."""
+
 HIDDEN = {"__all__", "__slots__", "__repr__", "__str__"}
 DEFAULTS = {
     *((function, "encoding", "'utf-8'") for function in ENCODED),
@@ -130,7 +134,7 @@ class Finder(ast.NodeVisitor):
     def visit_arguments(self, node: ast.arguments) -> None:
         """Look at the values that are given if none is, not at types."""
         for each in (*node.defaults, *node.kw_defaults):
-            if each is not None:
+            if each is not None and not is_chosen(each):
                 self.visit(each)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
@@ -144,7 +148,7 @@ class Finder(ast.NodeVisitor):
 
     def _assigned(self, target: ast.expr, value: ast.expr) -> None:
         name = target.id if isinstance(target, ast.Name) else ""
-        if name in HIDDEN:
+        if name in HIDDEN or (not self._depth and is_chosen(value)):
             return
         before = self._name
         if not self._depth:
@@ -185,8 +189,8 @@ class Finder(ast.NodeVisitor):
         self._inside = outside
 
     def visit_If(self, node: ast.If) -> None:
-        """Turn a condition round."""
-        if not ast.unparse(node.test).endswith(IS_FOR_TYPES):
+        """Turn a condition round, unless it is about types or log lines alone."""
+        if not (ast.unparse(node.test).endswith(IS_FOR_TYPES) or is_silent(node)):
             self._negate(node.test)
             self.generic_visit(node)
 
@@ -310,8 +314,19 @@ class Finder(ast.NodeVisitor):
         return self._begin[node.end_lineno - 1] + node.end_col_offset
 
 
+def is_chosen(value: ast.expr) -> bool:
+    """Tell whether a bound, a time-out or a default was chosen: `MOST_TRIES = 3`.
+
+    A test of the rule takes the number by its name. Zero and one are no choice.
+    """
+    number = value.value if isinstance(value, ast.Constant) else None
+    return isinstance(number, int | float) and number > 1
+
+
 def is_silent(statement: ast.stmt) -> bool:
     """Tell whether a statement at the end of a function does nothing anybody sees."""
+    if isinstance(statement, ast.If):
+        return all(is_silent(each) for each in (*statement.body, *statement.orelse))
     if isinstance(statement, ast.Expr):
         value = statement.value
         is_call = isinstance(value, ast.Call) and said_only(value)
@@ -322,10 +337,12 @@ def is_silent(statement: ast.stmt) -> bool:
 
 
 def is_default(call: ast.Call, given: ast.keyword) -> bool:
-    """Tell whether an argument changes nothing: it only says what holds anyway."""
+    """Tell whether an argument does nothing: it says what holds anyway, or helps."""
     function = ast.unparse(call.func).split(".")[-1]
-    return (function, given.arg, ast.unparse(given.value)) in DEFAULTS or (
-        function == "start_soon" and given.arg == "name"
+    return (
+        given.arg in WORDED
+        or (function, given.arg, ast.unparse(given.value)) in DEFAULTS
+        or (function == "start_soon" and given.arg == "name")
     )
 
 

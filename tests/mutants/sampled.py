@@ -9,11 +9,10 @@ import json
 import os
 import random  # noqa: TID251  for dice with a seed alone
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,9 +21,10 @@ from tests.mutants.chance import draw
 from tests.mutants.likely import Likely
 from tests.mutants.nearest import Nearest, files_of_tests, kept, measure
 from tests.mutants.related import outcome_of
+from tests.mutants.warm import Warm
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from tests.mutants.chance import Slip
 
@@ -40,9 +40,15 @@ LIMIT = 120.0
 FILES_AT_ONCE = 12
 """Test files that are measured in one process."""
 
-LIKELY = (5, 20)
+LIKELY = (0, 1, 5, 20)
 """Test files that are run for each mistake where time is short: first the likeliest,
-for to import all of them takes longer than to run these; then the others."""
+for to import all of them takes longer than to run this one; then those after it."""
+
+NEAREST = 8
+"""Tests that are run at first, for the same reason, …"""
+
+NEAREST_FILES = 3
+"""… and files that they may come from."""
 
 
 class Outcome(NamedTuple):
@@ -90,6 +96,7 @@ def sample(root: Path, copied: Sequence[str], wanted: Sample) -> None:
             outcomes.append(outcome)
             shown = outcome.slip.shown((root / outcome.slip.file).read_bytes())
             print(f"{outcome.word:9} {shown}: {outcome.why}", flush=True)  # noqa: T201
+        sampler.close()
     print(summary(wanted, outcomes))  # noqa: T201
 
 
@@ -114,9 +121,12 @@ class Sampler:
         self._red: set[str] = set()
         """Tests that are red without any mistake."""
 
-        self._copies: SimpleQueue[Path] = SimpleQueue()
+        self._green: set[str] = set()
+        """Tests that are green without."""
+
+        self._copies: SimpleQueue[Warm] = SimpleQueue()
         for each in copies:
-            self._copies.put(each)
+            self._copies.put(Warm(each))
 
     def measure(self, pool: ThreadPoolExecutor) -> None:
         """Learn which tests run which lines."""
@@ -130,7 +140,7 @@ class Sampler:
 
     def _note(self, files: Sequence[str]) -> None:
         at = self._copies.get()
-        measure(at, self._nearest.folder, files, LONGEST)
+        measure(at.folder, self._nearest.folder, files, LONGEST)
         self._copies.put(at)
 
     def judge(self, slip: Slip) -> Outcome:
@@ -142,28 +152,47 @@ class Sampler:
         try:
             if left <= 0:
                 return Outcome(slip, "not tried", "no time was left")
-            if not self._wanted.within:
-                return self._proved(at, slip, self._nearest.to(slip))
-            began, likely = time.monotonic(), self._likely.to(slip)
-            first, most = LIKELY
-            outcome = self._proved(at, slip, likely[:first], share)
-            if outcome.word == "survived":
+            outcome = Outcome(slip, "survived", "no test is near it")
+            for tests in self._stages(slip):
+                began = time.monotonic()
+                outcome = self._proved(at, slip, tests, max(0.0, min(share, LIMIT)))
+                if outcome.word != "survived":
+                    break
                 share -= time.monotonic() - began
-                outcome = self._proved(at, slip, likely[first:most], share)
             return outcome
         finally:
             self._copies.put(at)
 
+    def _stages(self, slip: Slip) -> Iterator[list[str]]:
+        """Give the tests that are run for a mistake, as long as it survives."""
+        if self._wanted.within:
+            likely = self._likely.to(slip)
+            for first, most in pairwise(LIKELY):
+                yield likely[first:most]
+            return
+        nearest = self._nearest.to(slip)
+        files = dict.fromkeys(each.split("::", maxsplit=1)[0] for each in nearest)
+        near = tuple(f"{file}::" for file in list(files)[:NEAREST_FILES])
+        few = [each for each in nearest if each.startswith(near)][:NEAREST]
+        yield few
+        if rest := [each for each in nearest if each not in few]:
+            yield rest
+
+    def close(self) -> None:
+        """End the processes that run the tests."""
+        while not self._copies.empty():
+            self._copies.get().close()
+
     def _proved(
-        self, at: Path, slip: Slip, tests: Sequence[str], limit: float = LIMIT
+        self, at: Warm, slip: Slip, tests: Sequence[str], limit: float
     ) -> Outcome:
         """Try a mistake; a test that is red without it, too, has not found it."""
         while True:
             outcome = attempt(at, slip, tests, limit, tuple(self._red))
-            is_one = outcome.word == "found" and "::" in outcome.why
-            if not is_one or not is_red(at, outcome.why):
+            test = outcome.why
+            if outcome.word != "found" or "::" not in test or test in self._green:
                 return outcome
-            self._red.add(outcome.why)
+            (self._red if is_red(at, test) else self._green).add(test)
 
 
 def summary(wanted: Sample, outcomes: Sequence[Outcome]) -> str:
@@ -200,7 +229,7 @@ def copy_of(root: Path, names: Sequence[str], to: Path) -> Path:
 
 
 def attempt(
-    at: Path,
+    at: Warm,
     slip: Slip,
     tests: Sequence[str],
     limit: float = LIMIT,
@@ -209,7 +238,7 @@ def attempt(
     """Make a mistake in a copy, run tests for at most `limit` seconds, take it back."""
     if not tests:
         return Outcome(slip, "survived", "no test runs the line")
-    file = at / slip.file
+    file = at.folder / slip.file
     text = file.read_bytes()
     file.write_bytes(slip.make(text))
     forget(file)
@@ -226,27 +255,20 @@ def forget(file: Path) -> None:
         compiled.unlink()
 
 
-def is_red(at: Path, test: str) -> bool:
+def is_red(at: Warm, test: str) -> bool:
     """Tell whether a test is red in a copy as it stands."""
-    done = subprocess.run(
-        (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test),
-        cwd=at,
-        env=os.environ | {"PYTHONPATH": str(at)},
-        capture_output=True,
-        check=False,
-    )
-    return done.returncode != 0
+    return at.run(("-q", "-p", "no:cacheprovider", test), LIMIT) != 0
 
 
 def run(
-    at: Path,
+    at: Warm,
     slip: Slip,
     tests: Sequence[str],
     limit: float,
     left_out: Sequence[str],
 ) -> Outcome:
     """Run the tests that are the nearest to a mistake."""
-    nearest = at / "nearest.txt"
+    nearest = at.folder / "nearest.txt"
     nearest.write_text("\n".join(tests), encoding="utf-8")
     outcome_of(nearest).unlink(missing_ok=True)
     options = ("-q", "-p", "no:randomly", "-p", "no:cacheprovider")
@@ -256,19 +278,8 @@ def run(
     choosing = ("-p", "tests.mutants.related", "--nearest", str(nearest))
     without = [f"--deselect={test}" for test in left_out]
     files = dict.fromkeys(each.split("::", maxsplit=1)[0] for each in tests)
-    try:
-        done = subprocess.run(
-            (
-                *(sys.executable, "-m", "pytest", *options, *limits),
-                *(*choosing, *without, *files),
-            ),
-            cwd=at,
-            env=os.environ | {"PYTHONPATH": str(at)},
-            capture_output=True,
-            timeout=limit,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
+    status = at.run((*options, *limits, *choosing, *without, *files), limit)
+    if status is None:
         if not outcome_of(nearest).exists():
             return Outcome(slip, "unfinished", f"time was over before {tests[0]}")
         told = json.loads(outcome_of(nearest).read_bytes())
@@ -276,7 +287,7 @@ def run(
         where = told["at"] or f"the files from {tests[0]} on"
         return Outcome(slip, word, f"time was over in {where}")
     if not outcome_of(nearest).exists():  # not even the first test could begin
-        return Outcome(slip, "found", f"pytest ended with {done.returncode}")
+        return Outcome(slip, "found", f"pytest ended with {status}")
     told = json.loads(outcome_of(nearest).read_bytes())
     if told["failed"]:
         return Outcome(slip, "found", told["failed"])
