@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 SKILL = "SKILL.md"
 
 MODELS: tuple[Step, ...] = ("catalogue",)
-SKILLS: tuple[Step, ...] = ("sources", "services", "agents")
+SKILLS: tuple[Step, ...] = ("sources", "agents")
 
 MOST_FOLDERS = 500
 """Skills in one folder that are watched."""

@@ -1,6 +1,6 @@
 """What becomes of each top-level setting that changes while the company runs; pure.
 
-`TABLE` names for each the parts of the company that take it over; `apply.py`
+`TABLE` names for each the parts of the company that have to be told; `apply.py`
 carries that out, and touches nobody else. A new section needs one line here, which a
 test asks for. What cannot change while it runs says why: the operator reads it. A
 section may be changed on the page only if its line says so (`by_hand.py`).
@@ -24,7 +24,6 @@ Step = Literal[
     "sources",
     "media",
     "memory",
-    "services",
     "agents",
     "connectors",
 ]
@@ -33,9 +32,10 @@ Step = Literal[
 `log`: what is written. `sandbox`: programs that are started from now on. `catalogue`:
 models, accounts and budgets, with the actor that has them. `tools`: what agents can do.
 `sources`: servers of tools and skills; of these only what has changed is restarted.
-`media`: who reads attachments. `memory`: the actors of agents' memories. `services`:
-what all actors look up whenever they need it. `agents`: who works here, and who is
-routed to whom. `connectors`: of these, too, only what has changed.
+`media`: who reads attachments. `memory`: the actors of agents' memories. `agents`: who
+works here, and who is routed to whom. `connectors`: of these, too, only what has
+changed. What all actors look up whenever they need it (`Services`) has no name here: it
+is replaced at each change.
 """
 
 
@@ -43,7 +43,7 @@ class SettingRule(msgspec.Struct, frozen=True):
     """What becomes of a change."""
 
     steps: tuple[Step, ...] = ()
-    """Who takes it over."""
+    """Who is told; all others look it up, or it waits."""
 
     cold: str = ""
     """Why it waits for a restart; empty: it does not."""
@@ -53,7 +53,7 @@ class SettingRule(msgspec.Struct, frozen=True):
 
 
 def live(*steps: Step, on_page: bool = False) -> SettingRule:
-    """Say who takes a setting over, and whether it may be changed on the page."""
+    """Say who is told of a change, and whether it may be made on the page."""
     return SettingRule(steps, on_page=on_page)
 
 
@@ -63,59 +63,59 @@ def cold(why: str) -> SettingRule:
 
 
 TABLE: dict[str, SettingRule] = {
-    "access": live("services"),
+    "access": live(),
     "accounts": live("catalogue"),
     "admin": cold("its address is taken once, before all else"),
     "agent_defaults": live(
         "agents", on_page=True
     ),  # what agents inherit is in `agents` already
-    "agents": live("services", "agents", on_page=True),  # and see `further`
-    "approvals": live("services"),
-    "audit": live("services"),
+    "agents": live("agents", on_page=True),  # and see `further`
+    "approvals": live(),
+    "audit": live(),
     "budgets": live("catalogue", on_page=True),
-    "buffering": live("services", "agents", on_page=True),
-    "busy_policies": live("services", "agents", on_page=True),
-    "collaboration": live("services", on_page=True),
-    "commands": live("services"),
-    "compaction": live("services", on_page=True),
-    "connectors": live("services", "connectors"),
+    "buffering": live("agents", on_page=True),
+    "busy_policies": live("agents", on_page=True),
+    "collaboration": live(on_page=True),
+    "commands": live(),
+    "compaction": live(on_page=True),
+    "connectors": live("connectors"),
     "default_agent": live("agents", on_page=True),
-    "embedders": live("memory", "services"),
-    "fetch": live("tools", "media", "services", "agents"),
+    "embedders": live("memory"),
+    "fetch": live("tools", "media", "agents"),
     "files": cold("what is still to go out lies in the folder that is open"),
     "hiring": live("agents"),
     "hooks": cold("a message must not meet half of the hooks that it goes by"),
     "ledger": live("catalogue", on_page=True),
-    "limits": live("services", "agents", on_page=True),
+    "limits": live("agents", on_page=True),
     "log": live("log", on_page=True),
     "log.file": cold("it is opened once, before all else"),
     "log.max_file_bytes": cold("the file is opened once, before all else"),
     "log.pace": cold("what holds lines back is opened once, before all else"),
     "mcpServers": live("catalogue", "sources", "agents"),
     "mcp_servers_file": live("catalogue", "sources", "agents"),
-    "media": live("media", "services", on_page=True),
-    "memory": live("memory", "services", "agents", on_page=True),
+    "media": live("media", on_page=True),
+    "memory": live("memory", "agents", on_page=True),
     "models": live("catalogue", "agents", on_page=True),
     "nodes": cold("the other nodes know this one as it was started"),
-    "notebook": live("services", on_page=True),
-    "owners": live("services", "connectors"),
-    "people": live("services", on_page=True),
-    "permissions": live("services"),
-    "presence": live("services", on_page=True),
-    "projects": live("services", "agents", on_page=True),
-    "retries": live("services", on_page=True),
+    "notebook": live(on_page=True),
+    "owners": live("connectors"),
+    "people": live(on_page=True),
+    "permissions": live(),
+    "presence": live(on_page=True),
+    "projects": live("agents", on_page=True),
+    "retries": live(on_page=True),
     "routes": live("agents", on_page=True),
     "sandbox": live("sandbox", "catalogue"),
-    "scheduler": live("services", on_page=True),
-    "sessions": live("services", "agents", on_page=True),
-    "skills": live("catalogue", "sources", "services", "agents"),
+    "scheduler": live(on_page=True),
+    "sessions": live("agents", on_page=True),
+    "skills": live("catalogue", "sources", "agents"),
     "skills.interceptors": cold("they are hooks, and wait as those do"),
     "store": cold("all that is under way is kept in the database that is open"),
-    "tool_calls": live("services", on_page=True),
+    "tool_calls": live(on_page=True),
     "tracing": cold("where traces are sent is opened once, before all else"),
-    "watchdog": live("services", on_page=True),
+    "watchdog": live(on_page=True),
     "web_search": live("tools", "agents"),
-    "webhooks": live("services"),
+    "webhooks": live(),
     "webhooks.out": cold("what is still to be sent is in the hands of who sends it"),
     "workspace": live("catalogue", "tools", "sources", "agents"),
 }

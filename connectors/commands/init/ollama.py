@@ -70,7 +70,6 @@ async def _read(url: str) -> bytes:
         httpx.AsyncClient(trust_env=False) as client,
         client.stream("GET", url) as response,
     ):
-        response.raise_for_status()
         async for piece in response.aiter_bytes():
             found += piece
             if len(found) > MOST_BYTES:

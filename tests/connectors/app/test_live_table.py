@@ -60,9 +60,9 @@ def test_every_top_level_setting_has_a_row() -> None:
     assert rows <= set(written_names().values())
 
 
-def test_every_row_says_who_takes_it_over_or_why_nobody_does() -> None:
+def test_every_row_says_who_is_told_or_why_it_waits() -> None:
     for place, row in TABLE.items():
-        assert bool(row.steps) != bool(row.cold), place
+        assert not (row.steps and row.cold), place
         assert set(row.steps) <= set(get_args(Step)), place
         assert not (row.cold and row.on_page), place
 

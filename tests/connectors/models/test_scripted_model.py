@@ -68,6 +68,22 @@ def load(folder: Path, text: str) -> Script:
     return load_script(path)
 
 
+@pytest.mark.parametrize(
+    ("more", "seconds"), [("", 0), ("delay = 2", 2), ("delay = 2\nword_delay = 3", 8)]
+)
+async def test_words_come_when_the_script_says_and_at_once_if_it_says_nothing(
+    more: str, seconds: int, autojump_clock: trio.testing.MockClock
+) -> None:
+    model = ScriptedModel(
+        script(f'[[rule]]\npattern = "hello"\nreply = "one two three"\n{more}')
+    )
+    said: list[str] = []
+    began = autojump_clock.current_time()
+    await model.answer(asking("hello"), said.append)
+    assert "".join(said) == "one two three"
+    assert autojump_clock.current_time() - began == pytest.approx(seconds)
+
+
 DEFAULT = '[default]\nreply = "?"\n'
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import trio
 import trio.testing
 
@@ -94,6 +95,22 @@ async def test_who_is_called_is_told_what_was_said_since_it_last_answered(
         await say(cast, "@anna and now?")
     told = prompts(cast)[-1].split("\n")
     assert told[1:-1] == ["[max]: it is gone", "[Now to you]", ""]
+
+
+@pytest.mark.parametrize("page", [1, 2, 3])
+async def test_what_was_said_is_read_in_pages_and_none_is_missed_or_told_twice(
+    page: int,
+    autojump_clock: trio.testing.MockClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("actors.turn.context.PAGE", page)
+    cast = room()
+    async with open_company(autojump_clock, cast):
+        for number in range(5):
+            await say(cast, f"number {number}")
+        await say(cast, "@anna which?")
+    told = prompts(cast)[-1].split("\n")
+    assert told[1:6] == [f"[zoe]: number {number}" for number in range(5)]
 
 
 async def test_one_who_reads_along_in_a_thread_of_its_own_hears_the_quote(
