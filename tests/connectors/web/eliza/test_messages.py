@@ -41,6 +41,21 @@ async def test_in_a_room_all_agents_there_hear_and_one_may_be_meant() -> None:
         assert inbound.mentions == ("ben",)
 
 
+@pytest.mark.parametrize(
+    ("metadata", "kind"), [({"targetAgentId": BEN}, "DM"), ({}, "GROUP")]
+)
+async def test_a_message_makes_the_channel_that_it_is_for(
+    metadata: dict[str, str], kind: str
+) -> None:
+    async with open_web() as bed:
+        await bed.say(MESSAGE, "hello", metadata=metadata)
+        made = await bed.ask("GET", f"{API}/channels/{MESSAGE}/details")
+        found = await bed.ask("GET", f"{API}/channels/{MESSAGE}/participants")
+        assert made["type"] == kind
+        assert set(found) == {ZOE, *metadata.values()}
+        assert len(await bed.messages(MESSAGE)) == 1
+
+
 async def test_an_answer_stands_in_its_channel_once() -> None:
     async with open_web() as bed:
         channel = await bed.channel(ZOE, ANNA)

@@ -138,6 +138,9 @@ async def test_a_job_is_completed_by_an_answer_that_comes_after_a_restart() -> N
 
 async def test_ended_jobs_make_way_and_those_under_way_do_not() -> None:
     async with open_web(WebConfig(port=0, max_jobs=1)) as bed:
+        nobody = JOB | {"agentId": ZOE}
+        refused = await bed.refused("POST", f"{API}/jobs", json=nobody)
+        assert refused == (404, "AGENT_NOT_FOUND")
         await bed.ask("POST", f"{API}/jobs", json=JOB)
         refused = await bed.refused("POST", f"{API}/jobs", json=JOB)
         assert refused == (429, "LIMIT_REACHED")
