@@ -122,7 +122,7 @@ def as_commit(answer: Answer, now: float) -> Commit:
 
 
 def as_aside(aside: Aside, now: float) -> Commit:
-    """Make the commit of a notice beside an answer.
+    """Make the commit of a notice beside an answer; it is refused after the answer.
 
     Args:
         aside: the notice.
@@ -130,7 +130,9 @@ def as_aside(aside: Aside, now: float) -> Commit:
     """
     address = aside.delivery.address
     part = chat_partition(address.connector, address.chat)
-    return Commit(at=now, deliveries=(as_enqueue(aside.delivery, part),))
+    row = as_enqueue(aside.delivery, part)
+    said = msgspec.structs.replace(row, beside=aside.inbound.id)
+    return Commit(at=now, deliveries=(said,))
 
 
 def as_unanswered(

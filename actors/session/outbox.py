@@ -306,7 +306,8 @@ class SessionOutbox:
         if not (self._waiting and self._waiting[0] is aside):
             return  # an earlier incarnation's
         if isinstance(outcome, DuplicateError):
-            # An earlier attempt stored it; the connector sends it if nobody has.
+            # An earlier attempt stored it, and the connector sends it if nobody has; or
+            # the message is settled, and there is no more to say.
             connector = aside.delivery.address.connector
             session.tell(names.connector(connector), DrainOutbox())
         elif isinstance(outcome, Exception):

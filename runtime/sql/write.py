@@ -54,9 +54,12 @@ SNAPSHOT = """INSERT INTO snapshot(stream, sequence, schema, part, epoch, body, 
     sequence = excluded.sequence, schema = excluded.schema, part = excluded.part,
     epoch = excluded.epoch, body = excluded.body, at = excluded.at
     WHERE excluded.sequence >= snapshot.sequence"""
-ENQUEUE = """INSERT INTO outbox
-    (id, connector, chat, correlation_id, part, epoch, body, enqueued_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
+NEW_DELIVERY = """INSERT INTO outbox
+    (id, connector, chat, correlation_id, part, epoch, body, enqueued_at)"""
+ENQUEUE = f"{NEW_DELIVERY} VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+SETTLED = "SELECT 1 FROM inbox WHERE id = ? AND settled_at IS NOT NULL"
+ENQUEUE_BESIDE = f"""{NEW_DELIVERY} SELECT ?, ?, ?, ?, ?, ?, ?, ?
+    WHERE NOT EXISTS ({SETTLED}) ON CONFLICT DO NOTHING"""
 SETTLE = """UPDATE inbox SET state = ?, reason = ?, settled_at = ?
     WHERE id = ? AND settled_at IS NULL"""
 ATTEMPT = """UPDATE outbox SET state = 'sending', attempts = ?, receipt = ''
@@ -203,8 +206,14 @@ def put_snapshot(db: Db, row: Snapshot, epoch: int, at: float) -> None:
 def enqueue(db: Db, row: Enqueue, epoch: int, at: float) -> int:
     """Add a delivery to the outbox and give its number."""
     key = (row.delivery_id, row.connector, row.chat, row.correlation_id)
-    db.execute(ENQUEUE, (*key, row.part, epoch, row.body, at))
+    given = (*key, row.part, epoch, row.body, at)
+    if row.beside:
+        db.execute(ENQUEUE_BESIDE, (*given, row.beside))
+    else:
+        db.execute(ENQUEUE, given)
     if not db.changes():
+        if row.beside and db.execute(SETTLED, (row.beside,)).get:
+            refuse_settled(db, "inbox", row.beside)
         raise DeliveryKnownError(
             f"delivery {row.delivery_id!r} was enqueued before; it is on its way"
         )

@@ -222,6 +222,9 @@ class Rows:
             self._put(self.snapshots, row.stream, stored)
 
     def _enqueue(self, row: Enqueue, epoch: int, at: float) -> int:
+        beside = self.inbox.get(row.beside)
+        if beside is not None and not is_open(beside):
+            raise _is_settled(beside)
         if row.delivery_id in self.outbox:
             raise DeliveryKnownError(
                 f"delivery {row.delivery_id!r} was enqueued before; it is on its way"
@@ -249,9 +252,7 @@ class Rows:
         if row is None:
             raise MisuseError(f"no message {name!r} was ever accepted")
         if not is_open(row):
-            raise DuplicateError(
-                f"message {name!r} is {row.state} already and stays so"
-            )
+            raise _is_settled(row)
         self._put(self.inbox, name, msgspec.structs.replace(row, **changes))
 
     def _change_delivery(self, name: str, **changes: object) -> None:
@@ -345,6 +346,10 @@ class Rows:
 def is_open(row: StoredMessage | StoredDelivery) -> bool:
     """Whether a row has no terminal state yet."""
     return row.state in ("accepted", "running", "pending", "sending")
+
+
+def _is_settled(row: StoredMessage) -> DuplicateError:
+    return DuplicateError(f"message {row.id!r} is {row.state} already and stays so")
 
 
 class MemoryStore:

@@ -113,8 +113,9 @@ class Store(Entries, Protocol):
         or `SequenceConflictError` if it did.
 
         Raises:
-            DuplicateError: a dedup key was used before, or a row to be changed has
-                its terminal state already.
+            DuplicateError: a dedup key was used before, or a row to be changed, or
+                the message beside which something is said, has its terminal state
+                already.
             DeliveryKnownError: the id of a delivery was used before, and all that the
                 commit settles was open.
             SequenceConflictError: `expected` is not the stream's last event, or not
@@ -367,6 +368,7 @@ def texts(commit: Commit) -> list[str]:
         found += [event.kind for event in append.events]
     for row in commit.deliveries:
         found += (row.delivery_id, row.connector, row.chat, row.correlation_id)
+        found.append(row.beside)
     for record in commit.records:
         found += (record.kind, record.id, record.owner)
     for entry in commit.entries:

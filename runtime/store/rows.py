@@ -199,6 +199,10 @@ class Enqueue(msgspec.Struct, frozen=True, kw_only=True):
     """Deliveries of one chat keep the order in which they were enqueued."""
 
     correlation_id: str
+    beside: str = ""
+    """Id of the message whose answer is still to come: once it is settled, the delivery
+    is refused. Empty: it does not depend on any."""
+
     part: int
     body: bytes
 

@@ -200,6 +200,22 @@ async def test_a_known_delivery_is_told_from_a_settled_message(store: Store) -> 
     assert not isinstance(told.value, DeliveryKnownError)
 
 
+async def test_nothing_is_said_beside_a_message_that_is_settled(store: Store) -> None:
+    await store.commit(accepting("m1"))
+    for number, beside in enumerate(("", "m1", "unheard of")):
+        said = msgspec.structs.replace(saying(f"d{number}"), beside=beside)
+        await store.commit(Commit(at=NOW, deliveries=(said,)))
+    again = msgspec.structs.replace(saying("d1"), beside="m1")
+    with pytest.raises(DeliveryKnownError, match="d1"):
+        await store.commit(Commit(at=NOW, deliveries=(again,)))
+    await store.commit(Commit(at=NOW, settles=(Settle("m1", "dead", "of disk"),)))
+    late = msgspec.structs.replace(saying("late"), beside="m1")
+    with pytest.raises(DuplicateError, match="'m1' is dead already") as told:
+        await store.commit(Commit(at=NOW, deliveries=(saying("other"), late)))
+    assert not isinstance(told.value, DeliveryKnownError)
+    assert await names_undelivered(store) == ["d0", "d1", "d2"]
+
+
 async def test_a_message_can_be_accepted_and_settled_at_once(store: Store) -> None:
     await store.commit(turn(0, "a"))
     assert await names_unsettled(store) == []

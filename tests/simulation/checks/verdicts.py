@@ -84,12 +84,7 @@ def _judge_answers(checkers: Checkers, trace: Trace) -> None:
             # come out otherwise by then: by whom was answered, by what a model says.
             may_differ = not inbound.is_direct and checkers.cut_at >= message.at
             is_copied = may_differ and not any(each.is_root for each in late)
-            # A session that was given up may have begun once more by the time when a
-            # full disk takes that its message is dead: it has no answer any more, but
-            # what it says beside one still comes.
-            is_dead = any(state == "dead" for state, _ in message.ends)
-            is_beside = is_dead and all(":aside:" in each.id for each in late)
-            blame = trace.tolerate if is_copied or is_beside else trace.violate
+            blame = trace.tolerate if is_copied else trace.violate
             blame("I5", f"{inbox_id} got more answers than said", inbox_id)
 
 
