@@ -281,8 +281,8 @@ PHRASES: tuple[tuple[tuple[str, ...], str], ...] = (
     (
         ("regras", "limites", "restrições"),
         (
-            r"\b(?:finja|finge|imagine) que (?:você |tu )?(?:não (?:tem|tens)|[ée]s? uma?"
-            r" (?:\w+ ){0,2}sem) (?:regras|limites|restrições)\b"
+            r"\b(?:finja|finge|imagine) que (?:você |tu )?(?:não (?:tem|tens)"
+            r"|[ée]s? uma? (?:\w+ ){0,2}sem) (?:regras|limites|restrições)\b"
         ),
     ),
     (

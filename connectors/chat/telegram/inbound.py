@@ -32,14 +32,14 @@ from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from actors.transport import Ingress
     from connectors.chat.inbound import Ended, Trouble
     from connectors.chat.telegram.account import TelegramAccount
     from connectors.chat.telegram.events import TelegramAttachment
     from connectors.chat.telegram.shared import Outcome, TelegramShared
-    from connectors.chat.telegram.types import Update
+    from connectors.chat.telegram.types import Update, User
 
 LOG = EventLog("telegram")
 
@@ -245,11 +245,8 @@ def specifics(spoken: TelegramMessage) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-MOVES = 0
-"""Stands for the chat of what concerns two."""
-
-CHATS_AT_ONCE = 8
-"""Chats of one batch that are brought in side by side."""
+Spoken = TelegramMessage | Pressed | Membership
+"""What happened in one chat."""
 
 T = TypeVar("T")
 
@@ -262,55 +259,61 @@ class TelegramArrivals:
         self._shared = shared
         self._submitter = TelegramSubmitter(bot, shared)
 
-    async def take(
-        self, updates: Iterable[Update | Malformed], ingress: Ingress
-    ) -> None:
-        """Bring in a batch; comes back when all of it was accepted.
+    async def take(self, update: Update | Malformed, ingress: Ingress) -> None:
+        """Bring one update in; comes back when it was accepted.
 
         Raises:
             ShutOutError: the bot is not let in.
         """
-        by_chat = self._by_chat(updates)
-        # First, as it decides how the chats are called that all else is from.
-        for move in by_chat.pop(MOVES, ()):
-            await self._take(move, ingress)
-        refused: list[ShutOutError] = []
-        limiter = trio.CapacityLimiter(CHATS_AT_ONCE)
+        for _, event in await self.events((update,)):
+            if event is not None:
+                await self.bring(event, ingress)
 
-        async def run(events: Sequence[Event]) -> None:
-            async with limiter:
-                try:
-                    for event in events:
-                        await self._take(event, ingress)
-                except ShutOutError as error:
-                    refused.append(error)
+    async def events(
+        self, updates: Sequence[Update | Malformed]
+    ) -> list[tuple[int, Spoken | None]]:
+        """Say what updates are, each with its number; None: nothing to bring in.
 
-        async with trio.open_nursery() as nursery:
-            for events in by_chat.values():
-                nursery.start_soon(run, events)
-        if refused:
-            raise refused[0]
-
-    def _by_chat(self, updates: Iterable[Update | Malformed]) -> dict[int, list[Event]]:
-        """Sort what came by chat; what is nothing to us is counted."""
+        Groups that moved are noted: that decides how the chats are called that all
+        else is from.
+        """
         users = self._shared.users()
-        chats: dict[int, list[Event]] = {}
+        found: list[tuple[int, Spoken | None]] = []
         for update in updates:
-            found = read(update, users)
-            if isinstance(found, str):
-                self._count(found)
-                if isinstance(update, Malformed):
-                    LOG.warning(
-                        "update not understood",
-                        bot=self._bot.agent,
-                        update=update.update_id,
-                        why=update.why,
-                    )
-                continue
-            chats.setdefault(chat_of(found), []).append(found)
-        return chats
+            event = self._read(update, users)
+            if isinstance(event, Moved):
+                await self._move(event)
+                event = None
+            found.append((update.update_id, event))
+        return found
 
-    async def _take(self, event: Event, ingress: Ingress) -> None:
+    def _read(self, update: Update | Malformed, users: Sequence[User]) -> Event | None:
+        """Say what an update is; what is nothing to us is counted."""
+        found = read(update, users)
+        if not isinstance(found, str):
+            return found
+        self._count(found)
+        if isinstance(update, Malformed):
+            LOG.warning(
+                "update not understood",
+                bot=self._bot.agent,
+                update=update.update_id,
+                why=update.why,
+            )
+        return None
+
+    async def _move(self, event: Moved) -> None:
+        old, new, moves = event.old, event.new, self._shared.moves
+        await self._kept(lambda: moves.moved(old, new))
+        self._count("moved")
+        LOG.info("group moved", bot=self._bot.agent, old=old, new=new)
+
+    async def bring(self, event: Spoken, ingress: Ingress) -> None:
+        """Bring in what happened in one chat; comes back when it was accepted.
+
+        Raises:
+            ShutOutError: the bot is not let in.
+        """
         shared = self._shared
         match event:
             case TelegramMessage():
@@ -318,10 +321,6 @@ class TelegramArrivals:
             case Pressed():
                 chat = await self._kept(lambda: shared.moves.first(event.chat))
                 await self._submitter.press(event, chat, ingress)
-            case Moved(old=old, new=new):
-                await self._kept(lambda: shared.moves.moved(old, new))
-                self._count("moved")
-                LOG.info("group moved", bot=self._bot.agent, old=old, new=new)
             case Membership(chat=chat, is_in=is_in):
                 shared.members.note(chat, self._bot.agent, is_in=is_in)
                 self._count("membership")
@@ -360,11 +359,6 @@ class TelegramArrivals:
 
     def _count(self, outcome: Outcome) -> None:
         self._shared.metrics.event(self._bot.agent, outcome)
-
-
-def chat_of(event: Event) -> int:
-    """Say in which chat something happened."""
-    return MOVES if isinstance(event, Moved) else event.chat
 
 
 # Chosen: a Telegram that is busy for a moment costs nobody a file, and one that is away

@@ -24,12 +24,13 @@ import trio
 
 from connectors.chat.bookmarks import read_bookmark
 from connectors.chat.errors import BusyError, PlatformError, RefusedError, ShutOutError
+from connectors.chat.inbound import Lanes
 from connectors.chat.requests import LONGEST_WAIT, Waits, until_answered
 from connectors.chat.telegram.account import TelegramAccount, TelegramHealth
 from connectors.chat.telegram.api import TelegramCall
 from connectors.chat.telegram.errors import ConflictError
 from connectors.chat.telegram.events import KINDS
-from connectors.chat.telegram.inbound import TelegramArrivals
+from connectors.chat.telegram.inbound import Spoken, TelegramArrivals
 from connectors.chat.telegram.types import Malformed, read_update, read_updates, whole
 from connectors.chat.telegram.webhooks import TelegramWebhook, address_of, take_away
 from runtime.errors import StoreError
@@ -102,8 +103,57 @@ CONFLICT_HINT = "only one program may hear a bot: end the other, or take another
 Updates = tuple["Update | Malformed", ...]
 
 
+class OpenUpdates:
+    """Which updates are being brought in; pure.
+
+    Telegram forgets all updates below the offset from which it is asked. So that is the
+    first one which is not in yet, and what comes behind it is given again each time.
+    """
+
+    def __init__(self, offset: int) -> None:
+        self.offset = offset
+        self._next = offset
+        self._open: set[int] = set()
+        self._begun: set[int] = set()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether all are in."""
+        return not self._open
+
+    def begin(self, updates: Updates) -> Updates:
+        """Begin those that are new, and give them.
+
+        What is below the offset was confirmed; some servers give it again.
+        """
+        fresh = tuple(
+            each
+            for each in updates
+            if each.update_id >= self.offset and each.update_id not in self._begun
+        )
+        for each in fresh:
+            self._open.add(each.update_id)
+            self._begun.add(each.update_id)
+            self._next = max(self._next, each.update_id + 1)
+        return fresh
+
+    def end(self, update_id: int) -> None:
+        """Note that one is in."""
+        self._open.discard(update_id)
+        self.offset = min(self._open, default=self._next)
+        self._begun = {each for each in self._begun if each >= self.offset}
+
+    def count_anew(self) -> None:
+        """Take whatever number comes next: after a silent week Telegram begins anew."""
+        self.offset = self._next = 0
+
+
 class Polling:
-    """Polls for one bot's updates."""
+    """Polls for one bot's updates.
+
+    Each chat is brought in by itself: one whose messages wait, for a large file or for
+    room, keeps no other chat waiting.
+    """
 
     def __init__(
         self,
@@ -116,6 +166,11 @@ class Polling:
         self._arrivals = arrivals
         self._health = health
         self._shared = shared
+        self._refused: ShutOutError | None = None
+        """That the bot is not let in, as whoever brought something in learned."""
+
+        self._news = trio.Event()
+        """Set when something is in, or was not let in."""
 
     async def run(self, ingress: Ingress) -> None:
         """Ask until cancelled.
@@ -126,20 +181,60 @@ class Polling:
         read = partial(self._shared.bookmarks.read, self._bot.id)
         offset = await read_bookmark(read, LOG)
         LOG.info("bot listens", bot=self._bot.agent, offset=offset)
-        while True:
+        refused: ShutOutError | None = None
+        async with trio.open_nursery() as nursery:
+            try:
+                await self._follow(OpenUpdates(offset), Lanes(nursery), ingress)
+            except ShutOutError as error:
+                refused = error
+            nursery.cancel_scope.cancel()
+        if refused is not None:
+            raise refused
+
+    async def _follow(
+        self, updates: OpenUpdates, lanes: Lanes, ingress: Ingress
+    ) -> None:
+        kept = updates.offset
+        while self._refused is None:
             asked_at, was_away = trio.current_time(), bool(self._bot.trouble)
-            poll = partial(self._poll, offset)
-            updates = await until_answered(poll, self._health.note)
-            # Whatever ignores the offset gives again what was confirmed.
-            fresh = tuple(each for each in updates if each.update_id >= offset)
+            poll = partial(self._poll, updates.offset)
+            given = await until_answered(poll, self._health.note)
+            fresh = updates.begin(given)
+            for update_id, event in await self._arrivals.events(fresh):
+                if event is None:
+                    updates.end(update_id)
+                    continue
+                bring = partial(self._bring, update_id, event, updates, ingress)
+                lanes.put_nowait(str(event.chat), bring)
             if fresh:
-                await self._arrivals.take(fresh, ingress)
-                offset = max(each.update_id for each in fresh) + 1
-                await self._keep(offset)
-                continue
-            offset = offset if updates else 0
-            if not was_away:
+                with trio.move_on_after(LEAST_PAUSE):
+                    await self._until_in(updates)
+            elif not given and updates.is_empty:
+                updates.count_anew()
+            if updates.offset not in {kept, 0}:
+                await self._keep(updates.offset)
+            kept = updates.offset
+            if not (fresh or was_away):
                 await trio.sleep_until(asked_at + LEAST_PAUSE)
+        raise self._refused
+
+    async def _bring(
+        self, update_id: int, event: Spoken, updates: OpenUpdates, ingress: Ingress
+    ) -> None:
+        """Bring one update in, however long that takes."""
+        try:
+            await self._arrivals.bring(event, ingress)
+        except ShutOutError as error:
+            self._refused = error
+        else:
+            updates.end(update_id)
+        self._news.set()
+
+    async def _until_in(self, updates: OpenUpdates) -> None:
+        """Wait until all updates are in."""
+        while self._refused is None and not updates.is_empty:
+            self._news = trio.Event()
+            await self._news.wait()
 
     async def _poll(self, offset: int) -> Updates:
         """Ask for news.
@@ -325,7 +420,7 @@ class TelegramListener:
             return True
         with trio.move_on_after(self.taken_within):
             try:
-                await self._arrivals.take([update], ingress)
+                await self._arrivals.take(update, ingress)
             except ShutOutError as error:
                 LOG.warning("update waits", bot=self._bot.agent, why=str(error))
                 return False
