@@ -17,6 +17,7 @@ from connectors.chat.errors import (
     RefusedError,
     ShutOutError,
 )
+from connectors.chat.inbound import Lanes
 from connectors.chat.lenient_json import Json, table, tables, text
 from connectors.chat.matrix.api import MatrixCall, path_of
 from connectors.chat.matrix.events import SAID
@@ -226,8 +227,58 @@ def filter_of(timeline: int) -> str:
 FIRST, LATER = filter_of(FIRST_TIMELINE), filter_of(TIMELINE)
 
 
+# Chosen: a batch is mostly in after milliseconds; a room that waits holds up the next
+# batch of all others for so long.
+BATCH_WITHIN = 1.0
+"""Seconds after which the next batch is asked for, whether this one is in or not."""
+
+
+class OpenBatches:
+    """Which batches are being brought in, and up to which token all are; pure."""
+
+    def __init__(self, token: str) -> None:
+        self.token = token
+        """Up to it everything is in: where to go on after a restart."""
+
+        self._number = 0
+        self._open: dict[int, tuple[int, str]] = {}
+        """By number, the oldest first: jobs that are left, and the token behind it."""
+
+    def begin(self, token: str, jobs: int) -> int:
+        """Begin a batch; gives its number.
+
+        Args:
+            token: of what follows it.
+            jobs: how many `end` will be called for; 0: it is in.
+        """
+        self._number += 1
+        self._open[self._number] = (jobs, token)
+        self._move()
+        return self._number
+
+    def end(self, number: int) -> None:
+        """Note that one job of a batch is done."""
+        jobs, token = self._open[number]
+        self._open[number] = (jobs - 1, token)
+        self._move()
+
+    def is_in(self, number: int) -> bool:
+        """Whether all jobs of a batch are done."""
+        return self._open.get(number, (0, ""))[0] == 0
+
+    def _move(self) -> None:
+        for number, (jobs, token) in tuple(self._open.items()):
+            if jobs:
+                return
+            self.token = token
+            del self._open[number]
+
+
 class MatrixListener:
     """Listens to one account by `/sync`.
+
+    Each room is brought in by itself: one whose messages wait, for a large file or for
+    room, keeps no other room waiting.
 
     Args:
         account: which one.
@@ -247,6 +298,11 @@ class MatrixListener:
         self._arrivals = MatrixArrivals(account, shared)
         self._health = AccountHealth(account, shared.metrics, shared.clock, LOG)
         self._signs = StaleSigns(account, shared)
+        self._refused: ShutOutError | None = None
+        """That the account is not let in, as whoever brought something in learned."""
+
+        self._news = trio.Event()
+        """Set when something is in, or was not let in."""
 
     async def listen(self, ingress: Ingress) -> None:
         """Follow the account until cancelled."""
@@ -273,9 +329,27 @@ class MatrixListener:
         await self._show_status()
         self._signs.want()
         LOG.info("account listens", account=account.user, is_new=since == "")
-        while True:
+        self._refused = None
+        async with trio.open_nursery() as nursery:
+            try:
+                await self._read(since, Lanes(nursery), ingress)
+            except ShutOutError as error:
+                self._refused = error
+            nursery.cancel_scope.cancel()
+        if self._refused is not None:
+            raise self._refused
+
+    async def _read(self, since: str, lanes: Lanes, ingress: Ingress) -> None:
+        """Read batch after batch.
+
+        Raises:
+            ShutOutError: the account is not let in.
+        """
+        account, batches, kept = self._account, OpenBatches(since), since
+        while self._refused is None:
             if not since:
-                since = await self._begin(ingress)
+                kept = since = await self._begin(ingress)
+                batches.begin(since, 0)
             try:
                 batch = await until_answered(
                     partial(self._poll, since), self._health.note
@@ -284,9 +358,39 @@ class MatrixListener:
                 LOG.warning("gap: read anew", account=account.user, why=str(error))
                 self._shared.metrics.gap(account.agent, is_filled=False)
                 since = ""
+                continue
+            await self._bring_in(batch, since, batches, lanes, ingress)
+            since = batch.next_batch
+            kept = await self._keep(batches.token, kept)
+        raise self._refused
+
+    async def _bring_in(
+        self,
+        batch: Batch,
+        since: str,
+        batches: OpenBatches,
+        lanes: Lanes,
+        ingress: Ingress,
+    ) -> None:
+        """Bring in a batch; comes back when it is in, or takes long."""
+        jobs = self._jobs(batch, since, ingress)
+        number = batches.begin(batch.next_batch, len(jobs))
+
+        async def bring(job: Callable[[], Awaitable[None]]) -> None:
+            try:
+                await job()
+            except ShutOutError as error:
+                self._refused = error
             else:
-                await self._take(batch, since, ingress)
-                since = await self._keep(batch.next_batch, since)
+                batches.end(number)
+            self._news.set()
+
+        for room_id, job in jobs:
+            await lanes.put(room_id, partial(bring, job))
+        with trio.move_on_after(BATCH_WITHIN):
+            while self._refused is None and not batches.is_in(number):
+                self._news = trio.Event()
+                await self._news.wait()
 
     async def _begin(self, ingress: Ingress) -> str:
         """Find out where the account stands; what waits there is answered first.
@@ -354,17 +458,6 @@ class MatrixListener:
 
     async def _take(self, batch: Batch, since: str, ingress: Ingress) -> None:
         """Bring in a batch; comes back when all of it was accepted."""
-        user = self._account.user
-        for room_id in batch.left:
-            self._shared.rooms.note_left(room_id, user)
-        invites = [
-            partial(self._answer_invite, room_id, events)
-            for room_id, events in batch.invited.items()
-        ]
-        arrivals = [
-            partial(self._arrivals.take, room_id, news, since, ingress)
-            for room_id, news in batch.joined.items()
-        ]
         refused: list[ShutOutError] = []
         limiter = trio.CapacityLimiter(ROOMS_AT_ONCE)
 
@@ -376,10 +469,30 @@ class MatrixListener:
                     refused.append(error)
 
         async with trio.open_nursery() as nursery:
-            for job in (*invites, *arrivals):
+            for _, job in self._jobs(batch, since, ingress):
                 nursery.start_soon(run, job)
         if refused:
             raise refused[0]
+
+    def _jobs(
+        self, batch: Batch, since: str, ingress: Ingress
+    ) -> list[tuple[str, Callable[[], Awaitable[None]]]]:
+        """Say what is to be done about a batch, with the room of each job."""
+        left = [(room_id, partial(self._leave, room_id)) for room_id in batch.left]
+        invites = [
+            (room_id, partial(self._answer_invite, room_id, events))
+            for room_id, events in batch.invited.items()
+        ]
+        arrivals = [
+            (room_id, partial(self._arrivals.take, room_id, news, since, ingress))
+            for room_id, news in batch.joined.items()
+        ]
+        return [*left, *invites, *arrivals]
+
+    async def _leave(self, room_id: str) -> None:
+        """Note that the account is no longer in a room."""
+        self._shared.rooms.note_left(room_id, self._account.user)
+        await trio.lowlevel.checkpoint()
 
     async def _answer_invite(self, room_id: str, events: tuple[Json, ...]) -> None:
         account, shared = self._account, self._shared

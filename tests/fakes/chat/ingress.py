@@ -43,6 +43,9 @@ class FakeIngress:
         self.gate: trio.Event | None = None
         """Accepting waits for it, as a slow disk would make it wait."""
 
+        self.gates: dict[str, trio.Event] = {}
+        """The same for what these senders write."""
+
         self.is_asked = trio.Event()
         """Set by the first message, before it is stored."""
 
@@ -65,6 +68,8 @@ class FakeIngress:
         self.is_asked.set()
         if self.gate is not None:
             await self.gate.wait()
+        if inbound.sender_id in self.gates:
+            await self.gates[inbound.sender_id].wait()
         if self.error is not None:
             raise self.error
         if inbound.sender_id in self.strangers:

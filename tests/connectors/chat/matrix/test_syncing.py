@@ -65,6 +65,29 @@ async def test_a_message_that_people_redact_is_withdrawn() -> None:
     assert bed.ingress.withdrawn == [("matrix", asked)]
 
 
+async def test_a_room_that_waits_keeps_no_other_room_waiting(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    bed = MatrixBed("anna")
+    bed.server.room(ROOM, ZOE, ANNA)
+    bed.server.room("!other:test", SAM, ANNA)
+    bed.ingress.gates[ZOE] = has_room = trio.Event()
+    async with bed.listening() as server:
+        before = dict(bed.bookmarks.tokens)
+        server.say(ROOM, ZOE, "first")
+        await trio.sleep(1)
+        server.say(ROOM, ZOE, "second")
+        server.say("!other:test", SAM, "hello")
+        await bed.wait(lambda: texts(bed) == ["hello"], within=5)
+        await trio.sleep(60)
+        assert bed.bookmarks.tokens == before, "what waits is not passed over"
+        has_room.set()
+        await bed.wait(lambda: len(bed.ingress.accepted) == 3)
+        await bed.wait(lambda: bed.bookmarks.tokens != before)
+    assert texts(bed) == ["hello", "first", "second"]
+
+
 async def test_stickers_and_polls_are_asked_for_also_in_a_gap(
     autojump_clock: MockClock,
 ) -> None:

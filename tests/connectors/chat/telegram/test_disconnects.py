@@ -11,14 +11,11 @@ import trio
 
 from actors.errors import OverloadedError
 from runtime.errors import StoreUnavailableError
-from tests.fakes.chat.ingress import FakeIngress
 from tests.fakes.telegram.api import refusal
 from tests.support.chat.telegram_bed import SAM, ZOE, BotBed
 
 if TYPE_CHECKING:
     from trio.testing import MockClock
-
-    from actors.messages.inbound import Inbound
 
 Script = Callable[[BotBed], Awaitable[None]]
 FAULT = httpx.Response | Exception | None
@@ -212,27 +209,13 @@ async def test_what_was_taken_is_confirmed_and_not_asked_for_again(
         await bed.wait(lambda: len(bed.ingress.accepted) == 2)
 
 
-class OneWaits(FakeIngress):
-    """Has room for everybody but one person."""
-
-    def __init__(self, sender: str) -> None:
-        super().__init__()
-        self.sender = sender
-        self.has_room = trio.Event()
-
-    async def accept(self, inbound: Inbound) -> bool:
-        if inbound.sender_id == self.sender:
-            await self.has_room.wait()
-        return await super().accept(inbound)
-
-
 async def test_a_chat_that_waits_keeps_no_other_chat_waiting(
     autojump_clock: MockClock,
 ) -> None:
     del autojump_clock
     bed = BotBed()
     one, two = (bed.server.private(each, "anna_bot") for each in (1, 2))
-    bed.ingress = waiting = OneWaits("1")
+    bed.ingress.gates["1"] = has_room = trio.Event()
     async with bed.listening() as server:
         server.say(one, ZOE, "first")
         await trio.sleep(1)
@@ -243,7 +226,7 @@ async def test_a_chat_that_waits_keeps_no_other_chat_waiting(
         await trio.sleep(60)
         assert server.count("getUpdates") - before < 70
         assert bed.bookmarks.offsets[7] == 700, "what waits is not confirmed"
-        waiting.has_room.set()
+        has_room.set()
         await bed.wait(lambda: not bed.bot().updates)
     assert bed.texts() == ["hello", "first", "second"]
 
