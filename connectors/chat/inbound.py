@@ -32,6 +32,7 @@ from connectors.chat.platforms import MIB
 from connectors.chat.requests import Waits
 from connectors.fetch.media_types import media_type
 from runtime.errors import KernelError, StoreUnavailableError
+from runtime.fairness import most_of_one
 
 if TYPE_CHECKING:
     from actors.transport import Ingress
@@ -112,6 +113,12 @@ Job = Callable[[], Awaitable[object]]
 MOST_WAITING = 1_000
 """Jobs that may wait, in all lanes."""
 
+# Chosen: a place is free again after milliseconds, unless a lane waits for a large file
+# or for room.
+PLACE_WITHIN = 2.0
+"""Seconds that a lane waits for a place beside others; then it works without one, so
+that lanes that wait keep no other waiting."""
+
 
 class Lanes:
     """One lane for each channel in which something waits; each does one job at a time.
@@ -119,7 +126,7 @@ class Lanes:
     Args:
         nursery: where the lanes run; a job that fails ends it.
         most: jobs that may wait.
-        at_once: lanes that may work side by side.
+        at_once: lanes that work side by side, as long as none of them waits long.
     """
 
     def __init__(
@@ -130,6 +137,7 @@ class Lanes:
     ) -> None:
         self._nursery = nursery
         self._room = trio.Semaphore(most)
+        self._most_of_one = most_of_one(most)
         self._side_by_side = trio.CapacityLimiter(at_once)
         self._lanes: dict[str, deque[Job]] = {}
 
@@ -139,7 +147,12 @@ class Lanes:
         self._add(lane, job)
 
     def put_nowait(self, lane: str, job: Job) -> bool:
-        """Have a job done after the others of its lane; False: too many wait."""
+        """Have a job done after the others of its lane; False: too many wait.
+
+        No lane has more than three quarters of the room for itself.
+        """
+        if len(self._lanes.get(lane, ())) >= self._most_of_one:
+            return False
         try:
             self._room.acquire_nowait()
         except trio.WouldBlock:
@@ -155,15 +168,20 @@ class Lanes:
             self._nursery.start_soon(self._work, lane)
 
     async def _work(self, lane: str) -> None:
-        jobs = self._lanes[lane]
+        jobs, places = self._lanes[lane], self._side_by_side
+        has_place = False
         try:
-            async with self._side_by_side:
-                while jobs:
-                    try:
-                        await jobs.popleft()()
-                    finally:
-                        self._room.release()
+            with trio.move_on_after(PLACE_WITHIN):
+                await places.acquire_on_behalf_of(lane)
+                has_place = True
+            while jobs:
+                try:
+                    await jobs.popleft()()
+                finally:
+                    self._room.release()
         finally:
+            if has_place:
+                places.release_on_behalf_of(lane)
             for _ in jobs:
                 self._room.release()
             del self._lanes[lane]

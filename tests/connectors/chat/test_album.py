@@ -1,7 +1,8 @@
-"""Proves that what comes along with one message is never more than can be stored."""
+"""Proves that what comes in is never more than can be stored, and each chat by itself."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,7 +10,7 @@ import trio
 
 from actors.journal.commits import as_accept
 from actors.messages.inbound import Address, Attachment, Inbound
-from connectors.chat.inbound import MOST_IN_ALL, NO_ROOM, Album, Found
+from connectors.chat.inbound import MOST_IN_ALL, NO_ROOM, Album, Found, Lanes
 from connectors.web.eliza.services.uploads import LARGEST_SHOWN, MOST_SHOWN
 from runtime.errors import StoreUnavailableError
 from runtime.sqlite.file import SqliteFile
@@ -18,6 +19,8 @@ from runtime.store.rows import Commit, Committed
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from trio.testing import MockClock
 
 
 def file_of(size: int) -> Attachment:
@@ -95,3 +98,33 @@ async def test_a_message_with_all_files_that_it_may_have_is_stored(
 
 def test_a_web_channel_shows_agents_no_more_files_than_fit() -> None:
     assert MOST_SHOWN * LARGEST_SHOWN <= MOST_IN_ALL
+
+
+async def test_lanes_that_wait_keep_no_other_lane_waiting(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    done: list[str] = []
+
+    async def note(what: str) -> None:
+        done.append(what)
+        await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        lanes = Lanes(nursery, most=40, at_once=2)
+        for lane in ("a", "b", "c"):
+            await lanes.put(lane, trio.sleep_forever)
+            await lanes.put(lane, partial(note, lane))
+        await lanes.put("d", partial(note, "d"))
+        await trio.sleep(10)
+        assert done == ["d"]
+        nursery.cancel_scope.cancel()
+
+
+async def test_no_lane_takes_the_room_of_all_others() -> None:
+    async with trio.open_nursery() as nursery:
+        lanes = Lanes(nursery, most=8)
+        taken = [lanes.put_nowait("a", trio.sleep_forever) for _ in range(8)]
+        assert taken == [True] * 6 + [False] * 2
+        assert lanes.put_nowait("b", trio.sleep_forever)
+        nursery.cancel_scope.cancel()
