@@ -1,4 +1,4 @@
-"""Proves that what comes in is never more than can be stored, and each chat by itself."""
+"""Proves that no more comes in than can be stored, and each chat by itself."""
 
 from __future__ import annotations
 
