@@ -29,7 +29,7 @@ from runtime.config.loader import Complaint, close_to
 from runtime.errors import SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
     from actors.config.agents import AgentConfig
@@ -233,8 +233,26 @@ def check_prices(app: AppConfig) -> Iterator[Complaint]:
             return
         unpriced = {n for n, each in app.models.items() if has_no_price(each, known)}
         for index, budget in in_dollars:
-            for name in sorted(unpriced & spending(budget, app)):
+            asked = spending(budget, app)
+            for name in sorted(unpriced & asked):
                 yield unseen(("budgets", index), budget, name)
+            if budget.hard_tokens is None:
+                untold = {n for n in asked if may_hide_cost(app.models[n])}
+                yield from untold_cost(("budgets", index), untold)
+
+
+def may_hide_cost(model: ModelConfig) -> bool:
+    """Whether a model is a program that may not say what it costs, as Codex."""
+    if not isinstance(model, CliModelConfig):
+        return False
+    return not model.command[0].rpartition("/")[2].startswith("claude")
+
+
+def untold_cost(way: Way, models: Collection[str]) -> Iterator[Complaint]:
+    """Warn of programs whose dollars a budget may not see."""
+    for name in sorted(models):
+        text = f"the dollars of model {name!r} count only if its program tells them"
+        yield Complaint(way, text, "use hard_tokens, too", is_warning=True)
 
 
 def is_in_dollars(budget: BudgetConfig) -> bool:

@@ -212,6 +212,20 @@ def test_a_budget_in_dollars_sees_each_model_that_the_settings_may_ask(
     assert NO_PRICE.removesuffix(" | ") in str(caught.value.problems[0])
 
 
+@pytest.mark.parametrize(("program", "count"), [("codex", 1), ("claude", 0)])
+def test_a_budget_in_dollars_warns_of_a_program_that_may_not_tell_its_cost(
+    program: str, count: int, tmp_path: Path
+) -> None:
+    model = f'[models.usual]\nkind = "cli"\ncommand = ["/opt/{program}"]\n'
+    agent = '[agents.ben]\nprompt = "x"\nmodel = "usual"\n'
+    text = f'{BASE}{model}{agent}[[budgets]]\nscope = "all"\nhard_usd = 1\n'
+    (tmp_path / "c.toml").write_text(text)
+    found = load_app(tmp_path / "c.toml", {"GOOD_KEY": "a-long-enough-key"})
+    told = [each for each in found.warnings if "budgets[0]" in str(each)]
+    assert len(told) == count
+    assert all("hard_tokens" in (each.hint or "") for each in told)
+
+
 def company(tmp_path: Path, budget: str, model: str = UNKNOWN) -> Settings[AppConfig]:
     """Load a company in which ben may be answered by a model that has no price."""
     (tmp_path / "c.toml").write_text(
