@@ -76,7 +76,7 @@ class PlacesHeld:
         share = most
         for end in range(first + 1, len(owner) + 1):
             if owner[end - 1]:
-                share = most_of_one(share)
+                share = max(1, share * 3 // 4)  # as `most_of_one`, for each message
                 if self._held[owner[:end]] >= share:
                     return False
         return True

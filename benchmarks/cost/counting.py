@@ -159,7 +159,7 @@ class Ledger:
         self._began[code] += 1
         if (
             caller is not None
-            and caller.f_code is Cell._drain.__code__  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            and caller.f_code is Cell.step.__code__
             and code.co_name in RECEIVING
         ):
             self._now.deliveries += 1

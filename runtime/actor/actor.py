@@ -17,6 +17,7 @@ import pykka
 from pykka import messages as pykka_messages
 
 from runtime.actor import timers as appointments
+from runtime.actor.envelope import Notice
 from runtime.actor.mailbox import Mailbox, MailboxConfig
 from runtime.actor.messages import CommitDue
 from runtime.actor.ref import ActorRef, cell_of
@@ -241,7 +242,8 @@ class Actor(PykkaActor):
     def find(self, name: str) -> ActorRef | None:
         """Give the ref of the living actor of this name."""
         cell = self._cell.kernel.names.get(name)
-        return cell.ref if cell is not None else None
+        # Its own ref first: it mostly has one, and a call less is felt.
+        return None if cell is None else cell._ref or cell.ref  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
     def tell(self, recipient: str | ActorRef, message: Any) -> bool:
         """Tell an actor something, by its ref or its name; never raises.
@@ -333,10 +335,17 @@ class Actor(PykkaActor):
             delay: seconds from now.
             message: what to be told.
             survives_restart: also when the actor has been restarted meanwhile.
+
+        Raises:
+            MisuseError: `delay` is negative or not a number.
         """
-        return appointments.after(
-            self._present(), delay, message, survives_restart=survives_restart
-        )
+        cell = self._present()
+        if not delay >= 0:
+            raise MisuseError(f"a timer needs 0 seconds or more, not {delay}")
+        notice = Notice(message, None if survives_restart else cell.generation)
+        kernel, tell = cell.kernel, partial(cell.post_system, notice)
+        due = kernel.now() + delay
+        return kernel.timers.call_at(due, tell, cell, survives=survives_restart)
 
     def every(
         self, period: float, message: Any, *, survives_restart: bool = False

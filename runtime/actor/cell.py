@@ -70,24 +70,20 @@ class Cell(Intake):
             self._ref.final_exit = self.last_exit
         self._ref = self.make = self.last_exit = None
 
-    def step(self, batch: int) -> int:
-        """Handle up to `batch` messages; called by the dispatcher."""
-        self.is_queued = False
-        actor = self.actor
-        if self.state != "running" or actor is None:  # it ended on the queue
-            return STEP
-        before = self.handled
-        coroutine = self._drain(actor, batch)
-        if coroutine is not None:
-            lifecycle.start_task(self, self._burst, actor, coroutine)
-        return self.handled - before + STEP
-
-    def _drain(self, actor: Actor, batch: int) -> Any:  # noqa: PLR0912  the hot loop
+    def step(self, batch: int, *, is_burst: bool = False) -> Any:  # noqa: PLR0911, PLR0912, PLR0915  the hot loop
         """Handle messages inline; after a whole batch ask for another turn.
 
+        Args:
+            batch: how many at most.
+            is_burst: whether an `async` handler is awaited by the caller, or else
+                gets a task.
+
         Returns:
-            What an `async` handler has to do; None if there is no such for now.
+            What an `async` handler has to do; None if it has a task, or there is none.
         """
+        actor = self.actor
+        if self.state != "running" or actor is None:  # it ended on the queue
+            return None
         mailbox = self.mailbox
         for _ in range(batch):
             item = mailbox.first
@@ -120,7 +116,10 @@ class Cell(Intake):
                 # Before its task has begun: there must be something to cancel.
                 self.scope = trio.CancelScope()
                 self.busy_since = self.kernel.now()
-                return result  # pyright: ignore[reportUnknownVariableType]
+                if is_burst:
+                    return result  # pyright: ignore[reportUnknownVariableType]
+                lifecycle.start_task(self, self._burst, actor, result)
+                return None
             if type(item) is Envelope:
                 self._answer(item, result)
             else:
@@ -236,13 +235,15 @@ class Cell(Intake):
             del ended, item
             if not may_go_on:
                 return
-            if self.mailbox.empty():  # as most often: there is nothing to spend time on
+            mailbox = self.mailbox
+            if not mailbox.count and mailbox.rest is None and not mailbox.system:
+                # As most often: there is nothing to spend time on.
                 dispatcher.turn.left -= 1 + STEP
                 self.scheduled = False
                 return
             goes_on = dispatcher.spend(1 + STEP)
             left = last - self.handled - self.failed if goes_on else 0
-            coroutine = self._drain(actor, left)
+            coroutine = self.step(left, is_burst=True)
 
     def _settle(
         self, actor: Actor, item: object, error: Exception | None, result: object
@@ -365,7 +366,7 @@ class Cell(Intake):
     def watch(self, ref: ActorRef) -> None:
         """Have `Terminated` told to this actor when that one ends for good."""
         other = cell_of(ref)
-        if other.is_dead:
+        if other.state == "dead":
             # Why a look: an earlier incarnation may have left the news behind.
             if not any(_tells_of(item, ref) for item in self.mailbox.system or ()):
                 self.post_system(Terminated(ref, ref.final_exit or NORMAL))

@@ -43,17 +43,23 @@ DEEPEST = 16
 MOST_FOREIGN = 100_000
 
 
-class Runnable(Protocol):
-    """Something with messages to handle."""
+class Addressee(Protocol):
+    """Whom a call from a foreign thread is for."""
 
     name: str
 
-    def step(self, batch: int) -> int:
-        """Handle up to `batch` messages; ask for another turn if some remain.
 
-        Returns:
-            How many were handled, and `STEP` more.
-        """
+class Runnable(Protocol):
+    """Something with messages to handle."""
+
+    handled: int
+    """Messages so far."""
+
+    is_queued: bool
+    """Whether it is on the run queue."""
+
+    def step(self, batch: int) -> object:
+        """Handle up to `batch` messages; ask for another turn if some remain."""
         ...
 
 
@@ -161,7 +167,7 @@ class Dispatcher:
             trio.lowlevel.reschedule(task)
 
     def send_soon(
-        self, runnable: Runnable, call: Callable[[], object], message: object
+        self, runnable: Addressee, call: Callable[[], object], message: object
     ) -> None:
         """Have a message taken in on the kernel thread, from any other thread.
 
@@ -173,7 +179,7 @@ class Dispatcher:
             raise MailboxFullError(runnable.name, message)
         self.call_soon(runnable, call)
 
-    def call_soon(self, runnable: Runnable, call: Callable[[], object]) -> None:
+    def call_soon(self, runnable: Addressee, call: Callable[[], object]) -> None:
         """Call something on the kernel thread, from any other thread.
 
         Raises:
@@ -203,7 +209,7 @@ class Dispatcher:
                     token.run_sync_soon(self._make_foreign_calls)
                 raise
 
-    def _take_back(self, runnable: Runnable, call: Callable[[], object]) -> None:
+    def _take_back(self, runnable: Addressee, call: Callable[[], object]) -> None:
         with suppress(ValueError):  # `close` has made it
             self._foreign.remove(call)
             text = f"{runnable.name} is gone: its system has ended"
@@ -239,6 +245,7 @@ class Dispatcher:
         if not queue or queue[-1] is not asked:
             return False
         queue.pop()
+        asked.is_queued = False
         self._context.run(asked.step, 1)  # the asker's own is no affair of theirs
         self.turn.left -= 1 + STEP
         return True
@@ -248,7 +255,11 @@ class Dispatcher:
         self.turn.spend(0)  # its time begins before the first batch, which may be long
         spent = 0
         while queue:
-            spent += popleft().step(BATCH)
+            runnable = popleft()
+            runnable.is_queued = False
+            before = runnable.handled
+            runnable.step(BATCH)
+            spent += runnable.handled - before + STEP
             if spent >= BATCH:
                 if not self.turn.spend(spent):
                     return

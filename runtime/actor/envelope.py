@@ -6,48 +6,40 @@ its actor, is wrapped. Domain code never sees an envelope.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import msgspec
 
-if TYPE_CHECKING:
-    from runtime.actor.reply import Reply
-
-
-class Envelope:
-    """One message with its reply slot and the number of times it killed its actor.
-
-    Args:
-        message: what the actor will receive.
-        reply: where the answer goes; None after a `tell`.
-        kills: how many incarnations died handling it.
-    """
-
-    __slots__ = ("is_ask", "kills", "message", "reply")
-
-    def __init__(
-        self, message: object, reply: Reply | None = None, kills: int = 0
-    ) -> None:
-        self.message = message
-        self.reply = reply
-        self.kills = kills
-        self.is_ask = reply is not None
-        """Stays true when the actor takes the reply to answer later."""
+from runtime.actor.reply import Reply
 
 
-class Notice:
+# Why Structs: made in C, which a call of `__init__` for each message is not.
+class Envelope(msgspec.Struct, eq=False):
+    """One message with its reply slot and the number of times it killed its actor."""
+
+    message: object
+    """What the actor will receive."""
+
+    reply: Reply | None = None
+    """Where the answer goes; None after a `tell`."""
+
+    is_ask: bool = False
+    """Stays true when the actor takes the reply to answer later."""
+
+    kills: int = 0
+    """How many incarnations died handling it."""
+
+
+class Notice(msgspec.Struct, eq=False):
     """A message of the system lane: a timer's, a supervisor's, a death.
 
     It is not handed to the next incarnation when it kills one: what it said is
     then out of date.
-
-    Args:
-        message: what the actor will receive.
-        generation: the only incarnation it is meant for; None: whichever is up.
     """
 
-    __slots__ = ("generation", "is_waiting", "message")
+    message: object
+    """What the actor will receive."""
 
-    def __init__(self, message: object, generation: int | None = None) -> None:
-        self.message = message
-        self.generation = generation
-        self.is_waiting = False
-        """Kept by periodic timers, so that a tick never waits twice."""
+    generation: int | None = None
+    """The only incarnation it is meant for; None: whichever is up."""
+
+    is_waiting: bool = False
+    """Kept by periodic timers, so that a tick never waits twice."""

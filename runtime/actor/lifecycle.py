@@ -140,7 +140,8 @@ async def guard(
     seconds = cell.actor_class.deadline if has_deadline else None
     timer = None
     if seconds is not None:
-        timer = kernel.timers.call_in(seconds, partial(overrun, cell, scope, seconds))
+        late = partial(overrun, cell, scope, seconds)
+        timer = kernel.timers.call_at(kernel.now() + seconds, late)
     error: Exception | None = None
     result: object = CANCELLED
     try:
@@ -310,11 +311,7 @@ def _call_hook(cell: Cell, actor: Actor) -> Any:
             result = actor.on_stop()
     except BaseException as raised:  # noqa: BLE001  `judge` decides
         _hook_failed(cell, cell.kernel.judge(raised))  # the end itself must go on
-    return result if _is_waiting(result) else None
-
-
-def _is_waiting(result: object) -> bool:
-    return type(result) is CoroutineType
+    return result if type(result) is CoroutineType else None
 
 
 def _hook_failed(cell: Cell, error: Exception) -> None:
@@ -339,7 +336,7 @@ def _ended(cell: Cell) -> None:
     _fold_up(cell)
     cell.last_exit = exit_
     parent = cell.parent
-    if cell.is_final or parent is None or parent.is_dead:
+    if cell.is_final or parent is None or parent.state == "dead":
         bury(cell, exit_)
     _answer_stops(cell)
     _tell_parent(cell, generation, exit_)
@@ -347,7 +344,7 @@ def _ended(cell: Cell) -> None:
 
 def bury(cell: Cell, exit_: Exit) -> None:
     """End an actor for good: what waits becomes dead letters, watchers are told."""
-    if cell.is_dead:
+    if cell.state == "dead":
         return
     cell.state = "dead"
     cell.mailbox.close()

@@ -212,7 +212,7 @@ class Intake:
             reply: where the answer goes; None if it was told.
             seconds: until an ask has to be answered.
         """
-        item = message if reply is None else Envelope(message, reply)
+        item = message if reply is None else Envelope(message, reply, is_ask=True)
         if not self.offer(item):
             self.give_up(item, "stopped" if self.is_dead else "mailbox_full")
         elif reply is not None:
@@ -283,7 +283,7 @@ class Intake:
         """Whether the present incarnation is to end without mercy."""
         return self.ending is not None and self.ending.how == "killed"
 
-    def step(self, batch: int) -> int:
+    def step(self, batch: int) -> object:
         """Have up to `batch` messages handled; see `cell.py`."""
         raise NotImplementedError
 
@@ -307,7 +307,8 @@ class Intake:
             text = f"{self.name} did not answer within {seconds} s"
             reply.offer_error(pykka.Timeout(text))
 
-        reply.timer = self.kernel.timers.call_in(seconds, expire)
+        timers = self.kernel.timers
+        reply.timer = timers.call_at(timers.now() + seconds, expire)
 
     def give_up(self, item: object, reason: Reason) -> None:
         """Make a dead letter of an item; its asker learns what became of it."""

@@ -145,7 +145,7 @@ class ActorRef(pykka.ActorRef[Any]):
         reply = Reply(seconds)
         if get_ident() == cell.kernel.dispatcher.thread_id:
             reply.asked = cell
-            cell.post_ask(Envelope(message, reply), seconds)
+            cell.post_ask(Envelope(message, reply, is_ask=True), seconds)
             return reply
         try:
             self._send_foreign(message, reply, seconds)

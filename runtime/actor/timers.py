@@ -13,11 +13,12 @@ they were asked to survive a restart, and end with their actor.
 from __future__ import annotations
 
 import heapq
-from functools import partial
+from collections.abc import Callable
 from math import isnan
 from threading import get_ident
 from typing import TYPE_CHECKING, Protocol
 
+import msgspec
 import trio
 
 from runtime.actor.dispatcher import BATCH
@@ -25,8 +26,6 @@ from runtime.actor.envelope import Notice
 from runtime.errors import MisuseError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from runtime.actor.kernel import Kernel
 
 
@@ -42,29 +41,23 @@ class Keeper(Protocol):
     """Those that have still to fire; None when there is none."""
 
 
-class Timer:
-    """One appointment; `cancel` voids it.
+class Timer(msgspec.Struct, eq=False):
+    """One appointment; `cancel` voids it."""
 
-    Args:
-        due: seconds on trio's clock.
-        fire: called once when due, on the kernel thread; must not wait.
-        owner: the heap it stands in.
-    """
+    due: float
+    """Seconds on trio's clock."""
 
-    __slots__ = ("_owner", "due", "fire", "keeper", "survives")
+    fire: Callable[[], object] | None
+    """Called once when due, on the kernel thread; must not wait."""
 
-    def __init__(
-        self, due: float, fire: Callable[[], object] | None, owner: Timers
-    ) -> None:
-        self.due = due
-        self.fire = fire
-        self.survives = False
-        """Whether it outlives the incarnation that set it."""
+    owner: Timers
+    """The heap it stands in."""
 
-        self.keeper: Keeper | None = None
-        """Whose it is; it leaves the others when it fires or is cancelled."""
+    keeper: Keeper | None = None
+    """Whose it is; it leaves the others when it fires or is cancelled."""
 
-        self._owner = owner
+    survives: bool = False
+    """Whether it outlives the incarnation that set it."""
 
     @property
     def is_active(self) -> bool:
@@ -82,7 +75,7 @@ class Timer:
         self.fire = None
         if self.keeper is not None:
             self.leave()
-        owner = self._owner
+        owner = self.owner
         owner.void += 1
         if not owner.void % (SWEEP_ABOVE // 2):  # not each time: it is a hot line
             owner.sweep()
@@ -93,7 +86,7 @@ class Timer:
 
         On another thread it stays and fires for nothing: the heap has no lock.
         """
-        if get_ident() == self._owner.thread_id:
+        if get_ident() == self.owner.thread_id:
             self.cancel()
 
     def leave(self) -> None:
@@ -134,15 +127,32 @@ class Timers:
         """How many timers have still to fire."""
         return len(self._heap) - self.void
 
-    def call_at(self, due: float, fire: Callable[[], object]) -> Timer:
+    def call_at(
+        self,
+        due: float,
+        fire: Callable[[], object],
+        keeper: Keeper | None = None,
+        *,
+        survives: bool = False,
+    ) -> Timer:
         """Call `fire` at `due` seconds on trio's clock.
+
+        Args:
+            due: when.
+            fire: must not wait.
+            keeper: whose it is; None: no actor's.
+            survives: whether it outlives the incarnation that set it.
 
         Raises:
             MisuseError: `due` is not a number, which no heap could put in order.
         """
         if isnan(due):
             raise MisuseError("a timer needs a number of seconds, not nan")
-        timer = Timer(due, fire, self)
+        timer = Timer(due, fire, self, keeper, survives)
+        if keeper is not None:
+            if keeper.timers is None:
+                keeper.timers = set()
+            keeper.timers.add(timer)
         self._serial += 1
         heapq.heappush(self._heap, (due, self._serial, timer))
         if self._heap[0][2] is timer:
@@ -217,22 +227,6 @@ class Owner(Protocol):
         ...
 
 
-def after(
-    owner: Owner, delay: float, message: object, *, survives_restart: bool
-) -> Timer:
-    """Tell the owner `message` once, after `delay` seconds.
-
-    Raises:
-        MisuseError: `delay` is negative or not a number.
-    """
-    if not delay >= 0:
-        raise MisuseError(f"a timer needs 0 seconds or more, not {delay}")
-    notice = Notice(message, None if survives_restart else owner.generation)
-    due = owner.kernel.now() + delay
-    tell = partial(owner.post_system, notice)
-    return _arm(owner, due, tell, survives=survives_restart)
-
-
 def every(
     owner: Owner, period: float, message: object, *, survives_restart: bool
 ) -> Callable[[], bool]:
@@ -244,6 +238,7 @@ def every(
     if not period > 0:
         raise MisuseError(f"a timer needs a period above 0 seconds, not {period}")
     notice = Notice(message, None if survives_restart else owner.generation)
+    call_at = owner.kernel.timers.call_at
 
     timer: Timer
 
@@ -252,27 +247,15 @@ def every(
         # Why not `period` from now: a loop that is late would be later each time.
         slept = (owner.kernel.now() - timer.due) // period
         due = timer.due + period * (slept + 1)
-        timer = _arm(owner, due, fire, survives=survives_restart)
+        timer = call_at(due, fire, owner, survives=survives_restart)
         if not notice.is_waiting:
             notice.is_waiting = True
             owner.post_system(notice)
 
     due = owner.kernel.now() + period
-    timer = _arm(owner, due, fire, survives=survives_restart)
+    timer = call_at(due, fire, owner, survives=survives_restart)
 
     def cancel() -> bool:
         return timer.cancel()
 
     return cancel
-
-
-def _arm(
-    owner: Owner, due: float, fire: Callable[[], None], *, survives: bool
-) -> Timer:
-    timer = owner.kernel.timers.call_at(due, fire)
-    timer.survives = survives
-    if owner.timers is None:
-        owner.timers = set()
-    owner.timers.add(timer)
-    timer.keeper = owner
-    return timer

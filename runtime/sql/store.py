@@ -17,7 +17,7 @@ from runtime.errors import CorruptError, MisuseError, StoreError, StoreUnavailab
 from runtime.sql import read as reads
 from runtime.sql import write as rows
 from runtime.sql.facts import Lookup, SqlFacts
-from runtime.store.port import body_bytes, refuse_keys, refuse_limit, refuse_misuse
+from runtime.store.port import refuse_keys, refuse_limit, refuse_misuse
 from runtime.store.text import refuse_half_character
 from runtime.store.threads import (
     DatabaseThread,
@@ -229,23 +229,23 @@ class SqlStore(abc.ABC, Generic[P]):
 
     async def commit(self, commit: Commit) -> Committed:
         """Store one unit, and come back when it is durable; see the port."""
-        refuse_misuse(commit)
-        self._refuse_unreadable()
+        size = refuse_misuse(commit)
+        if self._damage or self._failed_read is not None:
+            self._refuse_unreadable()
         return await self._writer.jobs.call(
-            partial(rows.write, commit=commit, epoch=self._epoch),
-            body_bytes(commit),
+            partial(rows.write, commit=commit, epoch=self._epoch), size
         )
 
     def submit(self, commit: Commit, done: Done) -> None:
         """Store one unit without waiting; see the port."""
         try:
-            refuse_misuse(commit)
+            size = refuse_misuse(commit)
             if self._damage or self._failed_read is not None:
                 self._refuse_unreadable()
             self._writer.jobs.submit(
                 partial(rows.write, commit=commit, epoch=self._epoch),
                 done,
-                body_bytes(commit),
+                size,
                 may_wait=commit.may_wait,
             )
         except (StoreError, MisuseError) as error:

@@ -237,7 +237,9 @@ class KeyedSupervisor(Actor):
     def _hand_on(self, keyed: Keyed) -> None:
         """Give a message, and the answer that may be owed, to the child."""
         reply, key, message = self._cell.take_reply(), keyed.key, keyed.message
-        item: object = Envelope(message, reply) if reply is not None else message
+        item: object = (
+            Envelope(message, reply, is_ask=True) if reply is not None else message
+        )
         child = self._children.get(key)
         if child is None or child.cell.is_dead:
             if not keyed.may_wake:
@@ -263,7 +265,7 @@ class KeyedSupervisor(Actor):
 
     def _is_anothers(self, key: str) -> bool:
         """Whether the name that a key's actor would have is somebody else's."""
-        name = f"{self.actor_urn}/{key}"
+        name = f"{self._cell.name}/{key}"
         is_taken = name in self._cell.kernel.names
         if is_taken:
             self._cell.kernel.report("name of a key is taken", {"actor": name})
@@ -271,32 +273,32 @@ class KeyedSupervisor(Actor):
 
     def _wake(self, key: str, before: KeyedChild | None) -> KeyedChild | None:
         """Start the child of a key; None if there are too many."""
-        children = self._children
-        if len(children) >= self._config.most and before is None:
+        children, config = self._children, self._configure()
+        if len(children) >= config.most and before is None:
             self._make_room()
-            if len(children) >= self._config.limit:
+            if len(children) >= config.limit:
                 return None
         kernel = self._cell.kernel
-        name = f"{self.actor_urn}/{key}"
+        name = f"{self._cell.name}/{key}"
         child = KeyedChild(key, self._make)
         child.cell = cell = Cell(kernel, name, child, Actor, self._cell)
         if before is not None:  # numbered on, so that its notes mean it alone
             cell.generation = before.cell.generation
         kernel.names[name] = cell
         children[key] = child
-        if self._config.idle_after is not None and not self._is_to_sweep:
-            self._sweep_in(self._config.idle_after)
+        if config.idle_after is not None and not self._is_to_sweep:
+            self._sweep_in(config.idle_after)
         self._start(child)
         return child
 
     def _start(self, child: KeyedChild) -> None:
-        cell, seconds = child.cell, self._config.start_timeout
+        cell = child.cell
         late = partial(_end_start, cell, cell.generation)
         try:
             reply = lifecycle.start(cell)
         except Exception:  # noqa: BLE001  its `ChildEnded` says it, and comes next
             return
-        if reply is not None and seconds is not None:
+        if reply is not None and (seconds := self._config.start_timeout) is not None:
             reply.timer = cell.kernel.timers.call_in(seconds, late)
 
     def _interrupt(self, key: str) -> None:
@@ -356,12 +358,12 @@ class KeyedSupervisor(Actor):
     # --- ends ---------------------------------------------------------------------
 
     def _child_ended(self, ended: ChildEnded) -> None:
-        key = ended.name.removeprefix(f"{self.actor_urn}/")
+        key = ended.name.removeprefix(f"{self._cell.name}/")
         child = self._children.get(key)
         if child is None:
             return
         cell, exit_ = child.cell, ended.exit
-        if cell.is_dead:
+        if cell.state == "dead":
             del self._children[key]
         elif isinstance(exit_.error, DeclineStart):
             self._drop(key, child, NORMAL)

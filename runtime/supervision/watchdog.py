@@ -194,7 +194,7 @@ def sights(frame: FrameType | None) -> Iterator[Sight]:
 def _cell_in(frame: FrameType) -> Cell | None:
     """Give the cell whose handler or hook this frame of the kernel calls."""
     name = frame.f_code.co_filename
-    if name == CELL_FILE and frame.f_code.co_name in {"_drain", "pass_on"}:
+    if name == CELL_FILE and frame.f_code.co_name in {"step", "pass_on"}:
         return frame.f_locals.get("self")
     if name == LIFECYCLE_FILE:
         return frame.f_locals.get("cell")
@@ -203,7 +203,7 @@ def _cell_in(frame: FrameType) -> Cell | None:
 
 def _is_handler(frame: FrameType, inner: FrameType) -> bool:
     """Whether the frame inside this one of a cell's is its actor's handler."""
-    if frame.f_code.co_name == "_drain":
+    if frame.f_code.co_name == "step":
         return _is_seam(inner) or inner.f_code.co_name == "on_receive"
     if frame.f_code.co_name == "pass_on":
         return inner.f_code.co_name == "pass_on"

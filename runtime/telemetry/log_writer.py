@@ -82,11 +82,14 @@ class LineHandler(logging.StreamHandler["WaitingLines"]):
 
     def handle(self, record: logging.LogRecord) -> bool:
         """Take a line, and write it."""
-        with self._limiting:
-            ended = self._limits.ended(record.created)
-            may_write = self._limits.may_write(record)
-        for last, count in ended:
-            self._take(left_out(last, count))
+        may_write = True
+        # Why a look first: most lines are of no kind that is limited.
+        if self._limits.counts or hasattr(record, LIMIT):
+            with self._limiting:
+                ended = self._limits.ended(record.created)
+                may_write = self._limits.may_write(record)
+            for last, count in ended:
+                self._take(left_out(last, count))
         return may_write and self._take(record)
 
     def _take(self, record: logging.LogRecord) -> bool:
@@ -258,7 +261,8 @@ class LineLimits:
     """
 
     def __init__(self) -> None:
-        self._counts: dict[tuple[str, int, str], LimitedLine] = {}
+        self.counts: dict[tuple[str, int, str], LimitedLine] = {}
+        """The minutes that are not over, by part, level and event."""
 
     def may_write(self, record: logging.LogRecord) -> bool:
         """Count a line; False: it is left out."""
@@ -266,11 +270,11 @@ class LineLimits:
         if not most:
             return True
         kind = (record.name, record.levelno, record.getMessage())
-        known = self._counts.get(kind)
+        known = self.counts.get(kind)
         if known is None:
-            if len(self._counts) >= MOST_LIMITED:
+            if len(self.counts) >= MOST_LIMITED:
                 return True
-            known = self._counts[kind] = LimitedLine(record)
+            known = self.counts[kind] = LimitedLine(record)
         known.count += 1
         known.last = record
         return known.count <= most
@@ -286,10 +290,10 @@ class LineLimits:
         """
         over = [
             kind
-            for kind, each in self._counts.items()
+            for kind, each in self.counts.items()
             if not each.began <= now < each.began + LIMIT_WINDOW
         ]
-        found = [self._counts.pop(kind) for kind in over]
+        found = [self.counts.pop(kind) for kind in over]
         gone = [(each.last, each.count - getattr(each.last, LIMIT)) for each in found]
         return [(last, count) for last, count in gone if count > 0]
 

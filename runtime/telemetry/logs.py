@@ -103,6 +103,8 @@ LONGEST_TEXT = 8_192
 MOST_ALIKE = 300
 """Lines of one event in a minute, from warnings on; further ones are counted."""
 
+NUMBERS = (int, float)
+
 PLAIN = re.compile(r"[A-Za-z0-9_.:/@%+,*-]+")
 """Texts that need no quotes; must match as a whole."""
 
@@ -127,17 +129,11 @@ class Quoted(str):
     __slots__ = ()
 
 
-class QuotedLater:
-    """Words as of `Quoted`, put together only for lines in which they may stand.
+class QuotedLater(msgspec.Struct, frozen=True):
+    """Words as of `Quoted`, put together only for lines in which they may stand."""
 
-    Args:
-        make: gives the words; called at once or never.
-    """
-
-    __slots__ = ("make",)
-
-    def __init__(self, make: Callable[[], str]) -> None:
-        self.make = make
+    make: Callable[[], str]
+    """Gives the words; called at once or never."""
 
 
 Field = Value | QuotedLater
@@ -400,13 +396,13 @@ def utc(seconds: float) -> str:
 def text_line(fields: Mapping[str, Value]) -> str:
     """Write fields for eyes: the first four bare, the rest as name=value."""
     time, level, part, event, *_ = fields.values()
-    line = f"{time} {level} {escaped(str(part))} {escaped(str(event))}"
+    line = escaped(f"{time} {level} {part} {event}")
     rest = list(fields.items())[4:]
-    is_plain = PLAIN.fullmatch  # here, too: most values are plain texts
+    is_plain = PLAIN.fullmatch  # here, too: most values are numbers and plain texts
     return line + "".join(
         [
             f" {name}={value}"
-            if type(value) is str and is_plain(value)
+            if type(value) in NUMBERS or (type(value) is str and is_plain(value))
             else f" {name}={text_value(value)}"
             for name, value in rest
         ]

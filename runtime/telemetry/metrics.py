@@ -331,6 +331,11 @@ class Gauge:
     def __init__(self, series: Series[prometheus_client.Gauge]) -> None:
         self._series = series
 
+    @property
+    def only(self) -> prometheus_client.Gauge:
+        """The one series of a metric without labels, to be kept where it is hot."""
+        return self._series[()]
+
     def set(self, value: float, *labels: str) -> None:
         """Say what it is now."""
         series = self._series.get(labels) or self._series.own(labels)
@@ -343,6 +348,11 @@ class Histogram:
 
     def __init__(self, series: Series[prometheus_client.Histogram]) -> None:
         self._series = series
+
+    @property
+    def only(self) -> prometheus_client.Histogram:
+        """The one series of a metric without labels, to be kept where it is hot."""
+        return self._series[()]
 
     def observe(self, value: float, *labels: str, example: str = "") -> None:
         """Take one value in.

@@ -115,8 +115,8 @@ def test_no_more_is_forgotten_at_once_than_can_be_listed() -> None:
 
 def test_one_callers_mistake_does_not_leave_the_others_waiting() -> None:
     told: list[object] = []
-    told_wrong = Told(do_nothing, lambda _: divmod(1, 0), 0)
-    told_right = Told(do_nothing, told.append, 0)
+    told_wrong = Told(do_nothing, done=lambda _: divmod(1, 0))
+    told_right = Told(do_nothing, done=told.append)
     for job in (told_wrong, told_right):
         job.error = StoreUnavailableError("closed")
     JobQueue._arrive((told_wrong, told_right), lambda: divmod(1, 0))

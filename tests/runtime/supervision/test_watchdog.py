@@ -244,4 +244,4 @@ def test_the_kernels_frames_are_known_by_name() -> None:
     for name in (watchdog.CELL_FILE, watchdog.LIFECYCLE_FILE):
         assert Path(name).is_file()
     frames = [frame.name for frame in traceback.extract_stack()]
-    assert not {"_drain", "pass_on"} & set(frames)
+    assert not {"step", "pass_on"} & set(frames)
