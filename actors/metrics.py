@@ -43,7 +43,7 @@ class LineMetrics:
         self._wal = metrics.gauge(
             "callboard_store_wal_bytes",
             "Size of the database's -wal; another program that reads lets it grow.",
-        )
+        ).only
         self.messages = metrics.counter(
             "callboard_messages",
             "Messages by connector and what became of them.",
@@ -200,9 +200,9 @@ class LineMetrics:
             "Seconds of one group commit, flush included.",
             (),
             SECONDS,
-        )
+        ).only
         self._commit_size = metrics.counter(
-            "callboard_commits", "Commits that became durable, in groups.", ()
+            "callboard_commits", "Commits that became durable, in groups."
         )
 
         self.activations = metrics.counter(

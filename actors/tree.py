@@ -302,7 +302,7 @@ def memory_children(agent: str, services: Services) -> tuple[ChildSpec, ...]:
 def _count_shared(company: Company) -> int:
     """Count the connectors that share the turns of a model."""
     found = company.transports.values()
-    return sum(not transport.abilities.is_operators for transport in found)
+    return sum([not transport.abilities.is_operators for transport in found])
 
 
 def _connectors(company: Company) -> Supervisor:

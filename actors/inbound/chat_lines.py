@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
+
 from actors.journal.unsettled import UnroutedMessage, read_back
 from runtime.store.rows import StoredMessage
 
@@ -77,17 +79,14 @@ class Place:
             self.id = self.message.inbound.id
 
 
-class ChatLine:
+class ChatLine(msgspec.Struct):
     """The places of one chat."""
 
-    __slots__ = ("left", "ready")
+    ready: deque[Place] = msgspec.field(default_factory=deque)
+    """Those that move as soon as they are the head; the first one is."""
 
-    def __init__(self) -> None:
-        self.ready: deque[Place] = deque()
-        """Those that move as soon as they are the head; the first one is."""
-
-        self.left: deque[Place] = deque()
-        """Behind them those that are routed little by little."""
+    left: deque[Place] = msgspec.field(default_factory=deque)
+    """Behind them those that are routed little by little."""
 
 
 class ChatLines:
@@ -172,12 +171,12 @@ class ChatLines:
         Returns:
             Its place, if it is a new one that may move; else None.
         """
-        known = self._places.get(Place(chat, item).id)
+        place = Place(chat, item)
+        known = self._places.get(place.id)
         if known is not None:
             if isinstance(known.item, StoredMessage):
                 known.put(item)  # says when it arrived, too
             return None
-        place = Place(chat, item)
         line = self._lines.setdefault(chat, ChatLine())
         if line.left and line.left[-1].state == "late":
             is_late = True

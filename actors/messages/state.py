@@ -217,38 +217,32 @@ class MessageState:
         past: attempts before this session knew the message.
     """
 
-    __slots__ = ("_attempts", "_is_suspect", "_limit", "_past", "_policy", "_resume_at")
+    __slots__ = ("_limit", "_past", "_policy", "_resume_at", "attempts", "is_suspect")
 
     def __init__(self, policy: RetryPolicy, past: AttemptHistory) -> None:
         self._policy = policy
         self._past = past
-        self._attempts = past.attempts
+        self.attempts = past.attempts
+        """How many turns were begun."""
+
         # A message that was given up has used all its attempts. A retry by hand grants
         # as many new ones.
         used = past.attempts - 1 if past.was_running else past.attempts
         self._limit = policy.attempts * (1 + max(0, used) // policy.attempts)
-        self._is_suspect = past.was_running and past.attempts >= SUSPECT_AFTER
-        self._resume_at = 0.0
-
-    @property
-    def attempts(self) -> int:
-        """How many turns were begun."""
-        return self._attempts
-
-    @property
-    def is_suspect(self) -> bool:
+        self.is_suspect = past.was_running and past.attempts >= SUSPECT_AFTER
         """Whether it may have ended the process, and must have its turn alone."""
-        return self._is_suspect
+
+        self._resume_at = 0.0
 
     @property
     def may_have_steps(self) -> bool:
         """Whether earlier attempts may have recorded steps."""
-        return self._past.was_read or self._attempts > 1
+        return self._past.was_read or self.attempts > 1
 
     @property
     def past(self) -> AttemptHistory:
         """What the session's next incarnation must know."""
-        return msgspec.structs.replace(self._past, attempts=self._attempts)
+        return msgspec.structs.replace(self._past, attempts=self.attempts)
 
     def hurry(self, past: AttemptHistory) -> bool:
         """Take over the stored attempts; return whether the wait has ended.
@@ -256,7 +250,7 @@ class MessageState:
         It has ended if an operator ended it (`callboard queue retry`). A row that was
         read before the wait was stored changes nothing.
         """
-        is_newer = not past.was_running and past.attempts >= self._attempts
+        is_newer = not past.was_running and past.attempts >= self.attempts
         if not (is_newer and past.due_at < self._past.due_at):
             return False
         self._past = msgspec.structs.replace(self._past, due_at=past.due_at)
@@ -270,44 +264,44 @@ class MessageState:
             case TurnFailed():
                 return self._failed(event)
             case TurnCancelled():
-                self._attempts = max(0, self._attempts - 1)
+                self.attempts = max(0, self.attempts - 1)
                 self._past = msgspec.structs.replace(self._past, was_running=False)
-                return Postpone(self._attempts, self._past.due_at)
+                return Postpone(self.attempts, self._past.due_at)
             case _:
                 assert_never(event)
 
     def _begin(self, now: float) -> Effect:
         past, policy = self._past, self._policy
-        if self._attempts >= self._most():
+        if self.attempts >= self._most():
             return GiveUp("dead", "attempts")
         is_stuck = past.was_running and now - past.started_at >= policy.stuck_after > 0
-        if is_stuck and self._attempts == past.attempts:
+        if is_stuck and self.attempts == past.attempts:
             return GiveUp("dead", "crashed")
         if past.due_at > now:
             return WaitUntil(self._due(now))
-        if self._is_suspect and self._attempts == past.attempts:
+        if self.is_suspect and self.attempts == past.attempts:
             self._resume_at = self._resume_at or now + self._suspense()
             # Beyond the longest wait the clock was set back.
             if 0 < self._resume_at - now <= LONGEST_SUSPENSE:
                 return WaitUntil(self._resume_at)
-        self._attempts += 1
+        self.attempts += 1
         # Stored without a counted attempt: the first claim may have been lost with the
         # process that the message crashed.
         is_known = past.was_read or past.attempts > 0
         # If the session fails now, the next incarnation must see it as interrupted. A
         # waiting message with all attempts used would count as retried by hand.
         self._past = msgspec.structs.replace(past, was_running=True, started_at=now)
-        return BeginAttempt(self._attempts, must_be_stored=is_known)
+        return BeginAttempt(self.attempts, must_be_stored=is_known)
 
     def _most(self) -> int:
         """Return how many attempts it may have, given how the last one ended."""
         past, doubled = self._past, 2 * self._policy.attempts
-        is_cut_off = past.was_running and self._attempts == past.attempts
+        is_cut_off = past.was_running and self.attempts == past.attempts
         return max(self._limit, doubled) if is_cut_off else self._limit
 
     def _suspense(self) -> float:
         """Return how many seconds a suspect waits after a start."""
-        return min(2.0 ** min(self._attempts, 10), LONGEST_SUSPENSE)
+        return min(2.0 ** min(self.attempts, 10), LONGEST_SUSPENSE)
 
     def _due(self, now: float) -> float:
         """Return when the wait ends; never later than intended.
@@ -321,16 +315,16 @@ class MessageState:
         return self._past.due_at
 
     def _failed(self, event: TurnFailed) -> Effect:
-        policy, self._is_suspect = self._policy, False
+        policy, self.is_suspect = self._policy, False
         if not (event.may_retry and policy.retries_failures):
             return GiveUp("replied", event.reason)
-        if self._attempts >= self._limit:
+        if self.attempts >= self._limit:
             return GiveUp("dead", event.reason)
-        made = (self._attempts - 1) % policy.attempts
+        made = (self.attempts - 1) % policy.attempts
         wait = min(policy.first_wait * 2**made, policy.longest_wait)
         due_at = max(event.now + wait, event.not_before)
         is_first = self._past.due_at == 0.0
         self._past = msgspec.structs.replace(
             self._past, was_running=False, started_at=event.now, due_at=due_at
         )
-        return Postpone(self._attempts, due_at, is_first)
+        return Postpone(self.attempts, due_at, is_first)

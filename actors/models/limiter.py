@@ -380,7 +380,8 @@ class Limiter(Actor):
             self._turns.pop(holder, None)
 
     def _hold(self, permit: Permit, held: HeldPermit) -> None:
-        self._drop(permit)
+        if permit in self._holders:
+            self._drop(permit)
         self._know(permit)
         self._holders[permit] = held
         self._held.setdefault(held.model, {})[permit] = held
@@ -390,7 +391,8 @@ class Limiter(Actor):
     def _acquire(self, asked: AcquirePermit) -> None:
         """Grant a permit at once if nobody waits for one, or else in its turn."""
         permit, model = asked.permit, asked.model
-        self._leave(permit)
+        if asked.turn_id in self._turns.get(asked.holder, ()):  # it asks again
+            self._leave(permit)
         is_free = len(self._held.get(model, ())) < self._most()
         if is_free and model not in self._queues and self._may_have(asked):
             self._hand_out(asked, permit)
@@ -403,16 +405,18 @@ class Limiter(Actor):
 
     def _may_have(self, asked: AcquirePermit) -> bool:
         """Whether a request's owner, and each name before it, may have one more."""
-        model, owner = asked.model, asked.owner
-        may_hold = self._may_hold(model, owner, None)  # with all names before theirs
-        return may_hold and self._may_hold(model, owner, asked)
+        # With all names before theirs.
+        may_hold = self._may_hold(asked.model, asked.owner, None)
+        if not asked.is_suspect:
+            return may_hold
+        return may_hold and self._may_hold(asked.model, asked.owner, asked)
 
     def _hand_out(self, asked: AcquirePermit, permit: Permit) -> None:
         model = asked.model
         held = HeldPermit(asked.session, model, asked.owner, asked.is_suspect)
         self._hold(permit, held)
         if self.tell(asked.session, PermitGranted(asked.turn_id)):
-            self._last[model] = asked.owner
+            self._last[model] = held.owner
         else:
             self._drop(permit)
 

@@ -324,6 +324,8 @@ class Pool:
                 if name not in found:
                     found[name] = None
                     queue.append(name)
+        if len(found) == 1:  # nothing to put in order, as most often
+            return [wanted.model]
         return sorted(found, key=lambda name: self._lacks(name, wanted))
 
     def choose(self, wanted: BackendQuery, now: float) -> Backend | NoBackend:
@@ -458,7 +460,9 @@ class Pool:
     def _candidates(self, wanted: BackendQuery, now: float) -> Iterator[Backend]:
         for name in self.line(wanted):
             backends = [Backend(each, name) for each in self._offers[name].accounts]
-            yield from self._in_order(backends, now)
+            if len(backends) > 1:
+                backends = self._in_order(backends, now)
+            yield from backends
 
     def _in_order(self, backends: Iterable[Backend], now: float) -> list[Backend]:
         def rank(backend: Backend) -> tuple[int, int, float]:

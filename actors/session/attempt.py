@@ -178,6 +178,7 @@ class Attempt:
         "drafts",
         "generation",
         "id",
+        "inbound",
         "is_over",
         "is_started",
         "pending",
@@ -195,6 +196,9 @@ class Attempt:
     ) -> None:
         self.id = turn_id
         self.pending = pending
+        self.inbound = pending.inbound
+        """The message it answers."""
+
         self.generation = generation
         self.is_over = False
         """Whether it has reported; then it can no longer be stopped."""
@@ -229,11 +233,6 @@ class Attempt:
         self._spent: tuple[Spent, ...] = ()
         self._known = NOTHING_KNOWN
         self._report_timer: Timer | None = None
-
-    @property
-    def inbound(self) -> Inbound:
-        """The message it answers."""
-        return self.pending.inbound
 
     def begin(self, known: TurnContext, *, claim_first: bool) -> TurnReport | None:
         """Ask for a permit.

@@ -60,6 +60,8 @@ if TYPE_CHECKING:
 
 LOG = EventLog("memory")
 
+NOTHING = RecalledFacts()
+
 # Chosen: a recall has a time limit of its own; this one is for a memory that is gone.
 GRACE = 0.5
 """Seconds that a recall may take beyond its limit."""
@@ -84,7 +86,9 @@ async def remind(
         inbound,
         person,
         recalled,
-        project=await project_text(recalled.states, services.notebook),
+        project=await project_text(recalled.states, services.notebook)
+        if recalled.states
+        else "",
         tasks=await _tasks(inbound, person, persona, services),
     )
 
@@ -106,18 +110,24 @@ def memories_of(
         project: the operator's text about the active project.
         tasks: the next appointments, if the message is about such things.
     """
-    return Memories(
+    own = Memories(
+        profile=_wishes(person, inbound),
+        project=project,
+        tasks=tasks,
+        language=person.language if person.is_language_chosen else "",
+    )
+    if recalled == NOTHING:
+        return own
+    return msgspec.structs.replace(
+        own,
         sticky=entries(recalled.sticky),
         relevant=entries(recalled.relevant),
         states=entries(recalled.states),
-        profile=(*_wishes(person, inbound), *entries(recalled.profile)),
+        profile=(*own.profile, *entries(recalled.profile)),
         lessons=entries(recalled.lessons),
         outcomes=entries(recalled.outcomes),
         summaries=tuple([fact.text for fact in reversed(recalled.summaries)]),
         logs=tuple([fact.text for fact in recalled.logs]),
-        project=project,
-        tasks=tasks,
-        language=person.language if person.is_language_chosen else "",
     )
 
 
@@ -127,7 +137,7 @@ async def _recall(
     persona, services, turn = asker
     kit, memory = services.memory, turn.find(names.memory(persona.name))
     if kit is None or memory is None:
-        return RecalledFacts()
+        return NOTHING
     recall = Recall(
         question=inbound.text,
         scopes=noting.readable(inbound, person, services),
@@ -143,8 +153,8 @@ async def _recall(
             agent=persona.name,
             why=str(error),
         )
-        return RecalledFacts()
-    return found if isinstance(found, RecalledFacts) else RecalledFacts()
+        return NOTHING
+    return found if isinstance(found, RecalledFacts) else NOTHING
 
 
 async def _tasks(

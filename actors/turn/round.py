@@ -78,6 +78,8 @@ def first_choice(persona: Persona, start: StartTurn, chosen: str = "") -> str:
     if chosen:
         return chosen
     hints = persona.config.routing.hints
+    if not hints:
+        return persona.config.model
     found = [classify.ModelHint(each.words, each.model) for each in hints]
     return classify.by_hint(start.inbound.text, found) or persona.config.model
 

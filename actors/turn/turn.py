@@ -366,8 +366,9 @@ class TurnLoop:
         event = await self._asking.ask(self._turn.lines, tools)
         if isinstance(event, rules.ModelReplied):
             self._note_round(event)
-            needing = self._calls.permits.needing(event.tool_calls)
-            event = msgspec.structs.replace(event, needs_leave=needing)
+            if event.tool_calls:
+                needing = self._calls.permits.needing(event.tool_calls)
+                event = msgspec.structs.replace(event, needs_leave=needing)
         effects = self._turn.on(event)
         self._count_refusals(event)
         # The last round is not recorded here: the session stores it with the reply.
@@ -398,6 +399,8 @@ class TurnLoop:
 
     def _resume(self, steps: list[rules.Step]) -> list[rules.Effect]:
         """Resume where an earlier attempt was cut off."""
+        if not steps:  # the first attempt, as most often
+            return self._turn.on(rules.TurnStarted())
         reported = self._start.reported
         resumed = resuming.resume(self._turn, steps)
         needed_leave: tuple[str, ...] = ()

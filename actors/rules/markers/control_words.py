@@ -168,7 +168,7 @@ def _token_before(line: str, end: int, *, is_fresh: bool) -> tuple[int, int] | N
     stop = low + len(line[low:end].rstrip(BLANKS))
     if stop <= low:
         return None
-    start = max(line.rfind(blank, low, stop) for blank in BLANKS) + 1
+    start = max([line.rfind(blank, low, stop) for blank in BLANKS]) + 1
     # Why below and not up to: a complete line and one that was shown up to here must
     # agree.
     is_near = len(line) - start < TAIL

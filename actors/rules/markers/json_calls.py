@@ -90,19 +90,16 @@ def _are_arguments(given: object) -> bool:
     return isinstance(given, dict)
 
 
-class ObjectEnd:
+class ObjectEnd(msgspec.Struct):
     """Finds where a JSON object ends that comes in pieces; each letter is read once."""
 
-    __slots__ = ("_depth", "_in_string", "_is_escaped", "_read", "end")
+    _read: int = 0  # of the text
+    end: int | None = None
+    """Characters of the object, when its end has been found."""
 
-    def __init__(self) -> None:
-        self._read = 0  # of the text
-        self.end: int | None = None
-        """Characters of the object, when its end has been found."""
-
-        self._depth = 0
-        self._in_string = False
-        self._is_escaped = False
+    _depth: int = 0
+    _in_string: bool = False
+    _is_escaped: bool = False
 
     @property
     def is_too_long(self) -> bool:

@@ -36,7 +36,7 @@ from actors.rules.markers.json_answers import (
     open_envelope,
 )
 from actors.rules.markers.line_stage import value_of
-from actors.rules.markers.sanitizer import Sanitizer
+from actors.rules.markers.sanitizer import Sanitizer, may_hold_markers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -582,8 +582,10 @@ def _taken_apart(text: str, egress: ParserRules) -> ParsedAnswer:
     text, controls = envelope.text, envelope.controls
     thought, named = envelope.thought, envelope.actions
     blocks: list[Block] = []
-    sanitizer = Sanitizer(blocks, hides_narration=egress.hides_narration)
-    visible = sanitizer.feed(text) + sanitizer.finish()
+    visible = text
+    if egress.hides_narration or may_hold_markers(text):
+        sanitizer = Sanitizer(blocks, hides_narration=egress.hides_narration)
+        visible = sanitizer.feed(text) + sanitizer.finish()
     if not blocks:
         return ParsedAnswer(text, controls=controls, thought=thought, named=named)
     found = _Found(text, egress)

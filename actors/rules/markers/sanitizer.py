@@ -11,6 +11,8 @@ removed, because some models wrap them so.
 
 from __future__ import annotations
 
+import re
+
 from actors.rules.markers.control_words import may_become_one
 from actors.rules.markers.line_stage import LineStage
 from actors.rules.markers.stage import Block
@@ -18,6 +20,18 @@ from actors.rules.markers.tag_stage import TagStage
 
 _SPECIAL = frozenset("[<\n\t\r")
 """Characters that may begin or end a marker, and rare whitespace."""
+
+
+_MAY_MARK = re.compile(r"[\[<{`~_:]|IGNORE")
+"""What each marker has, but narration: a text without it is shown as it is."""
+
+
+def may_hold_markers(text: str) -> bool:
+    """Return whether anything in a whole text, but narration, may be a marker.
+
+    Most answers hold none, and to send one through both stages takes 35 calls.
+    """
+    return _MAY_MARK.search(text) is not None
 
 
 class Sanitizer:

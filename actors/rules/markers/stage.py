@@ -24,16 +24,13 @@ from typing import Literal
 import msgspec
 
 
-class MarkerGap:
+class MarkerGap(msgspec.Struct):
     """Joins streamed text around removed markers."""
 
-    __slots__ = ("_last", "is_open")
+    is_open: bool = False
+    """Whether something was taken out since the last word."""
 
-    def __init__(self) -> None:
-        self.is_open = False
-        """Whether something was taken out since the last word."""
-
-        self._last: Literal["nothing", "text", "blank", "line"] = "nothing"
+    _last: Literal["nothing", "text", "blank", "line"] = "nothing"
 
     def open(self) -> None:
         """Note that a marker was removed here."""
@@ -43,8 +40,10 @@ class MarkerGap:
         """Return the text to show of the next visible piece."""
         if self.is_open and text:
             text = self._close(text)
-        if text:
-            self._remember(text)
+        if text and not text[-1].isspace():
+            self._last = "text"
+        elif text:
+            self._remember_blank(text)
         return text
 
     def _close(self, text: str) -> str:
@@ -58,11 +57,9 @@ class MarkerGap:
         self.is_open = not rest
         return rest
 
-    def _remember(self, text: str) -> None:
+    def _remember_blank(self, text: str) -> None:
         body = text.rstrip()
-        if len(body) == len(text):
-            self._last = "text"
-        elif "\n" in text[len(body) :] or (not body and self._last == "line"):
+        if "\n" in text[len(body) :] or (not body and self._last == "line"):
             self._last = "line"
         else:
             self._last = "blank"

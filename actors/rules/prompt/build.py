@@ -180,10 +180,11 @@ def _standing(brief: Brief) -> Iterator[Layer]:
     if brief.conducting and brief.mode == "conversation":
         text, why = brief.conducting, "it is a conductor, and [hiring] lets it"
         yield Layer("conducting", text, why, made.tokens(text))
-    yield from _project(brief)
+    memories = brief.memories
+    if memories.project and brief.mode not in SPOKEN_TO:
+        yield _project(brief)
     yield from _meta(brief)
     yield from _place(brief)
-    memories = brief.memories
     if memories.logs:
         logs = [made.indented(log) for log in reversed(memories.logs)]
         why = "what was noted of the last days, newest first"
@@ -251,17 +252,14 @@ def _colleagues(brief: Brief) -> Layer:
     return Layer("colleagues", text, "delegates in the settings", made.tokens(text))
 
 
-def _project(brief: Brief) -> Iterator[Layer]:
+def _project(brief: Brief) -> Layer:
     """Return the layer about the active project."""
     text, budget = brief.memories.project, brief.context.budgets.project
-    if not text or brief.mode in SPOKEN_TO:
-        return
     if shut := _shut(brief, "projects"):
-        yield Layer("project", "", shut, 0, budget)
-        return
+        return Layer("project", "", shut, 0, budget)
     why = "the state 'project' in its memory names it"
     told = f"{texts.PROJECT}\n\n{as_paragraphs(text)}"
-    yield made.of_text("project", told, why, budget)
+    return made.of_text("project", told, why, budget)
 
 
 def _meta(brief: Brief) -> Iterator[Layer]:
@@ -313,21 +311,21 @@ def _known(brief: Brief) -> Iterator[Layer]:
         yield made.of_items(
             "sticky", title, made.listed(memories.sticky), None, why=why
         )
-    yield from _gated(
-        brief,
-        "profile",
-        Section("profile", "[About this person]", budgets.profile, is_fresh=False),
-        made.listed(memories.profile),
-    )
+    if memories.profile:
+        section = Section(
+            "profile", "[About this person]", budgets.profile, is_fresh=False
+        )
+        yield _gated(brief, "profile", section, made.listed(memories.profile))
     if memories.lessons:
         title, why = "[Lessons you have learnt]", "lessons in its memory"
         items = made.listed(memories.lessons)
         yield made.of_items("lessons", title, items, budgets.lessons, why=why)
-    newest = [made.indented(each) for each in memories.summaries]
-    title = "[What was said earlier]"
-    section = Section("summaries", title, budgets.summaries, is_fresh=False)
-    # Newest first, since items over the budget are left out from the end.
-    yield from _gated(brief, "recall", section, newest[::-1])
+    if memories.summaries:
+        newest = [made.indented(each) for each in memories.summaries]
+        title = "[What was said earlier]"
+        section = Section("summaries", title, budgets.summaries, is_fresh=False)
+        # Newest first, since items over the budget are left out from the end.
+        yield _gated(brief, "recall", section, newest[::-1])
 
 
 # --- what belongs to one message ---------------------------------------------------
@@ -346,16 +344,7 @@ def _fresh(brief: Brief) -> Iterator[Layer]:
         text = "\n\n".join(map(as_paragraphs, brief.notes))
         why = "skills that the message calls for, and servers of tools"
         yield made.of_text("notes", text, why, budgets.notes, is_fresh=True)
-    outcomes = Section("outcomes", "[How it went lately]", budgets.outcomes)
-    yield from _gated(brief, "outcomes", outcomes, made.listed(memories.outcomes))
-    tasks = Section("tasks", "[Still to be done]", budgets.tasks)
-    yield from _gated(brief, "scheduling", tasks, made.listed(memories.tasks))
-    if memories.states:
-        title, why = "[State]", "values in its memory"
-        items = made.listed(memories.states)
-        yield made.of_items(
-            "states", title, items, budgets.states, why=why, is_fresh=True
-        )
+    yield from _lately(brief)
     if language := memories.language or brief.context.language:
         named = ENGLISH_NAMES.get(language.strip().lower(), language)
         text = texts.LANGUAGE.format(language=as_item(named)[:40])
@@ -367,14 +356,34 @@ def _fresh(brief: Brief) -> Iterator[Layer]:
     if "memory_search" in brief.tools:
         text, why = texts.REMINDER, "it has the tool memory_search"
         yield Layer("reminder", text, why, made.tokens(text), is_fresh=True)
-    yield from _relevant(brief)
+    facts = [fact for fact in memories.relevant if not _is_no_fact(fact)]
+    if facts:
+        relevant = Section("relevant", "[Memory context]", budgets.facts)
+        yield _gated(brief, "recall", relevant, made.listed(facts))
+
+
+def _lately(brief: Brief) -> Iterator[Layer]:
+    """Return the memories of what is under way."""
+    memories, budgets = brief.memories, brief.context.budgets
+    if memories.outcomes:
+        outcomes = Section("outcomes", "[How it went lately]", budgets.outcomes)
+        yield _gated(brief, "outcomes", outcomes, made.listed(memories.outcomes))
+    if memories.tasks:
+        tasks = Section("tasks", "[Still to be done]", budgets.tasks)
+        yield _gated(brief, "scheduling", tasks, made.listed(memories.tasks))
+    if memories.states:
+        title, why = "[State]", "values in its memory"
+        items = made.listed(memories.states)
+        yield made.of_items(
+            "states", title, items, budgets.states, why=why, is_fresh=True
+        )
 
 
 def _earlier(brief: Brief) -> Iterator[Layer]:
     """Return the summary of this conversation before the shown messages."""
-    told = transcript.told_of(brief.left_out)
-    if not (brief.summaries or told):
+    if not (brief.summaries or brief.left_out):
         return
+    told = transcript.told_of(brief.left_out)
     # Newest first, since items over the budget are left out from the end.
     items = [*told, *(made.indented(each) for each in brief.summaries[::-1])]
     title, why = "[Earlier in this conversation]", "summaries that took lines' place"
@@ -386,13 +395,6 @@ def _zone(brief: Brief) -> str:
     name = brief.context.time_zone
     offset = brief.now.strftime("%z")
     return name if name == "UTC" else f"{name}, UTC{offset[:3]}:{offset[3:5]}"
-
-
-def _relevant(brief: Brief) -> Iterator[Layer]:
-    """Return the memories that are relevant to this message."""
-    facts = [fact for fact in brief.memories.relevant if not _is_no_fact(fact)]
-    section = Section("relevant", "[Memory context]", brief.context.budgets.facts)
-    yield from _gated(brief, "recall", section, made.listed(facts))
 
 
 def _is_no_fact(fact: PromptMemory) -> bool:
@@ -413,14 +415,11 @@ class Section(msgspec.Struct, frozen=True):
 
 def _gated(
     brief: Brief, gate: GateName, section: Section, items: Sequence[str]
-) -> Iterator[Layer]:
-    """Return a list section, unless topic gating leaves it out."""
-    if not items:
-        return
+) -> Layer:
+    """Return a list section, empty if topic gating leaves it out."""
     if shut := _shut(brief, gate):
-        yield Layer(section.name, "", shut, 0, section.budget, section.is_fresh)
-        return
-    yield made.of_items(
+        return Layer(section.name, "", shut, 0, section.budget, section.is_fresh)
+    return made.of_items(
         section.name,
         section.title,
         items,

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+import prometheus_client
+
 from runtime.telemetry.metrics import Counter, Gauge, Histogram, Metrics
 
 if TYPE_CHECKING:
@@ -76,6 +78,11 @@ class Unseen(Gauge):
     def __init__(self) -> None:
         """Keep nothing."""
 
+    @property
+    def only(self) -> prometheus_client.Gauge:
+        """Give one that no registry has."""
+        return prometheus_client.Gauge("unseen", "Seen by nobody.", registry=None)
+
     def set(self, value: float, *labels: str) -> None:
         """Forget it."""
 
@@ -85,6 +92,11 @@ class Unobserved(Histogram):
 
     def __init__(self) -> None:
         """Keep nothing."""
+
+    @property
+    def only(self) -> prometheus_client.Histogram:
+        """Give one that no registry has."""
+        return prometheus_client.Histogram("unseen", "Seen by nobody.", registry=None)
 
     def observe(self, value: float, *labels: str, example: str = "") -> None:
         """Forget it."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from actors.rules.markers.json_calls import MOST as MOST_OBJECT
 from actors.rules.markers.line_stage import MOST
-from actors.rules.markers.sanitizer import Sanitizer, clean
+from actors.rules.markers.sanitizer import Sanitizer, clean, may_hold_markers
 from actors.rules.markers.stage import MOST_FENCED, MOST_WAITING
 from actors.rules.markers.tags import LINE_MARKS, ROLE_TAGS
 
@@ -112,6 +112,14 @@ def test_what_is_taken_out_is_noted_and_nothing_else_is_changed(text: str) -> No
         # A code block of nothing but a thought leaves no note of its own.
         assert shown == text
     assert all(0 <= block.start <= block.end for block in blocks)
+
+
+WITHOUT = str.maketrans("", "", "[<{`~_:")
+
+
+@given(texts | texts.map(lambda text: text.translate(WITHOUT)))
+def test_nothing_is_taken_out_of_a_text_that_may_hold_no_marker(text: str) -> None:
+    assert may_hold_markers(text) or run([text]) == (text, [])
 
 
 # Written apart from the rule's own patterns, so that one mistake is not in both.
