@@ -271,7 +271,10 @@ class TerminalTransport:
                     raise
 
     async def _let_in(self, stream: trio.SocketStream) -> None:
-        """Serve a terminal of another process, if its owner is ours."""
+        """Serve a terminal of another process, if its owner is ours.
+
+        trio closes the stream at the end.
+        """
         owner = owner_of(stream.socket)
         if owner not in {None, os.getuid()}:
             LOG.warning("terminal refused: it is another user's", user=owner)
@@ -279,7 +282,6 @@ class TerminalTransport:
             with trio.move_on_after(HELLO_WITHIN), contextlib.suppress(*gone):
                 await FrameReader(stream).line()  # or its sending would fail
                 await send(stream, TerminalRefused(NOT_YOURS.format(os.getuid())))
-            await stream.aclose()
             return
         await self.serve(stream)
 

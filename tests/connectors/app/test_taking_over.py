@@ -50,6 +50,19 @@ if TYPE_CHECKING:
 
 SIDE = '[connectors.side]\nkind = "http"\nport = {port}\n{more}\n'
 SERVER = '[mcpServers.{name}]\ncommand = "/bin/cat"\ncall_timeout = {seconds}\n'
+CLIENTS = """
+[memory]
+embedder = "own"
+
+[embedders.own]
+kind = "ollama"
+model = "tiny"
+base_url = "http://127.0.0.1:9"
+
+[media]
+transcriber = { model = "tiny", base_url = "http://127.0.0.1:9" }
+speaker = { model = "tiny", voice = "v", base_url = "http://127.0.0.1:9" }
+"""
 
 
 @dataclass(frozen=True)
@@ -234,6 +247,25 @@ async def test_all_that_was_made_is_closed_when_closing_is_cut_off(
             await workbench.discard(kit)
         assert scope.cancelled_caught
         assert sorted(closed) == sorted(PARTS)
+
+
+async def test_every_client_that_was_opened_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[httpx.AsyncClient] = []
+    open_client = httpx.AsyncClient.__init__
+
+    def note(client: httpx.AsyncClient, *given: object, **named: object) -> None:
+        open_client(client, *given, **named)  # type: ignore[arg-type]
+        opened.append(client)
+
+    monkeypatch.setattr(httpx.AsyncClient, "__init__", note)
+    async with open_bench(tmp_path, CLIENTS) as bench:
+        clients = len(opened)
+        assert clients >= 3
+        assert await bench.change(CLIENTS.replace("tiny", "large")) is not None
+        assert len(opened) > clients
+    assert all(each.is_closed for each in opened)
 
 
 async def test_who_may_write_changes_without_closing_the_door(tmp_path: Path) -> None:

@@ -401,9 +401,12 @@ async def test_another_users_terminal_learns_that_it_is_not_let_in(
         await nursery.start(bed.listen)
         async with await dial(socket_beside(tmp_path / "callboard.db")) as stream:
             await frames.send(stream, HELLO)
-            line = await FrameReader(stream).line()
+            reader = FrameReader(stream)
+            line = await reader.line()
             assert line is not None
             assert b"sudo -u" in line
+            with trio.fail_after(5):
+                assert await reader.line() is None
         nursery.cancel_scope.cancel()
 
 
