@@ -57,6 +57,17 @@ def test_timers_fire_in_order_and_never_when_cancelled(
     trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
 
 
+async def test_a_timer_fires_at_its_very_second(autojump_clock: MockClock) -> None:
+    timers = Timers(Turn().spend)
+    fired: list[float] = []
+    timers.call_in(2, lambda: fired.append(autojump_clock.current_time()))
+    timers._fire_due()
+    assert fired == []
+    autojump_clock.jump(2)
+    timers._fire_due()  # `run` would wait for ever for a timer that does not
+    assert fired == [2]
+
+
 async def test_cancelled_timers_are_swept(autojump_clock: MockClock) -> None:
     assert autojump_clock.current_time() == 0
     timers = Timers(Turn().spend)

@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING
 
 import trio.testing
 
+from actors.config.agents import AgentConfig
+from actors.errors import ModelBusyError
 from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Counts
 from tests.fakes.company.company import (
     Cast,
     FakeModel,
     Platform,
+    Says,
     at_rest,
+    heard,
     open_company,
     until,
 )
@@ -199,3 +203,55 @@ def holdings(kernel: Kernel) -> dict[str, int]:
             if kept:
                 found[f"{cell.name}.{name}"] = len(kept)
     return found
+
+
+COUNTED = """
+messages_total{connector="fake",outcome="accepted"} 5.0
+messages_total{connector="fake",outcome="dropped"} 2.0
+messages_total{connector="fake",outcome="replied"} 4.0
+turns_total{agent="anna",outcome="ok"} 2.0
+turns_total{agent="ben",outcome="ok"} 1.0
+stage_seconds_count{stage="accept"} 5.0
+stage_seconds_count{stage="queue"} 3.0
+stage_seconds_count{stage="turn"} 3.0
+stage_seconds_sum{stage="turn"} 0.5
+stage_seconds_count{stage="deliver"} 4.0
+model_call_seconds_count{model="scripted",outcome="ok"} 3.0
+model_call_seconds_count{model="scripted",outcome="rate"} 1.0
+model_tokens_total{direction="input",model="scripted"} 9.0
+model_tokens_total{direction="output",model="scripted"} 6.0
+account_calls_total{account="scripted",model="scripted",outcome="ok"} 3.0
+account_calls_total{account="scripted",model="scripted",outcome="rate"} 1.0
+fallbacks_total{instead="none",model="scripted"} 1.0
+deliveries_total{connector="fake",state="sent"} 4.0
+group_messages_total{reason="not_addressed"} 2.0
+group_messages_total{reason="mention"} 4.0
+"""
+"""Of a room in which five messages were written, four of them to somebody."""
+
+
+async def test_what_happens_in_a_room_is_counted_once_and_nothing_else_is(
+    autojump_clock: Clock,
+) -> None:
+    busy = iter([Says(error=ModelBusyError("busy", kind="rate"))])
+
+    def talk(request: ModelRequest) -> str | Says:
+        return next(busy, "at last") if "busy" in heard(request) else "yes"
+
+    agents = {"anna": AgentConfig(), "ben": AgentConfig()}
+    platform = Platform(is_direct=False)
+    cast = Cast(agents=agents, model=FakeModel(talk), platform=platform)
+    async with open_company(autojump_clock, cast):
+        for text in (
+            *("lovely weather", "@anna @ben hello", "@anna it is busy"),
+            *("/status", "@anna /stop"),
+        ):
+            cast.platform.write(text)
+            await at_rest(cast)
+    counted = [
+        line.removeprefix("callboard_")
+        for line in cast.metrics.render().decode().splitlines()
+        if line.startswith("callboard_") and not line.endswith(" 0.0")
+        if "_bucket{" not in line and "_created" not in line
+    ]
+    assert sorted(counted) == sorted(COUNTED.split("\n")[1:-1])
