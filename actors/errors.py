@@ -7,6 +7,7 @@ ChatError
 ├── ToolError                  the tool ran and failed; the model is told the text
 ├── UnknownAgentError          no agent of that name; knows near misses
 ├── OverloadedError            too much in flight; try again
+├── MisdirectedError           another node works on that chat; nothing was stored
 ├── EndedByHandError           the operator killed this actor
 ├── StoppingError              the runtime is about to end; try again after its start
 ├── MessageRefusedError        this message will never be taken; change it
@@ -127,6 +128,10 @@ class UnknownAgentError(ChatError):
 
 class OverloadedError(ChatError):
     """Too much is in flight or the disk is slow; not stored for certain, try again."""
+
+
+class MisdirectedError(ChatError):
+    """A message came to a node that does not work on its chat; nothing was stored."""
 
 
 class StoppingError(ChatError):

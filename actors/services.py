@@ -31,7 +31,7 @@ from actors.config.sessions import (
 from actors.hooks.book import HookBook
 from actors.journal.clock import SureClock
 from actors.journal.notices import Announcer
-from actors.messages.keys import account_of
+from actors.messages.keys import account_of, chat_partition
 from actors.people.guests import GuestList
 from actors.people.lookup import Acquaintances
 from actors.rules.groups.access import EVERYBODY, AgentAccess
@@ -158,6 +158,38 @@ class Furnishing:
     """The runtime's texts in all languages."""
 
 
+class Duties:
+    """What of a company's work this process does.
+
+    All of it, unless it is one of several nodes: then each does what concerns the chats
+    of its parts, as far as their connectors are shared, and one of them all the rest.
+    """
+
+    __slots__ = ("has_rest", "is_shared", "parts")
+
+    def __init__(self) -> None:
+        self.parts: frozenset[int] | None = None
+        """Whose chats are this process's; None: all chats are."""
+
+        self.has_rest = True
+        """Whether what is not shared is this process's."""
+
+        self.is_shared: Callable[[str], bool] = bool
+        """Whether nodes share the chats of a connector."""
+
+    def has(self, connector: str, part: int) -> bool:
+        """Whether a chat of a part is this process's."""
+        if self.parts is None:
+            return True
+        return part in self.parts if self.is_shared(connector) else self.has_rest
+
+    def has_chat(self, connector: str, chat: str) -> bool:
+        """Whether a chat is this process's."""
+        return self.parts is None or self.has(
+            connector, chat_partition(connector, chat)
+        )
+
+
 class InForce:
     """Holder of the present settings value.
 
@@ -238,6 +270,9 @@ class Services:
     """Key of the frames around untrusted text; as durable as `receipt_key`, so that a
     prompt stays the same over a restart.
     """
+
+    duties: Duties = field(default_factory=Duties)
+    """What of the company's work this process does."""
 
     traceparent: TraceParent | None = None
     """Names the step that a call to a model is a part of; None: as `trace`."""

@@ -410,7 +410,8 @@ class Connector(Actor):
     async def _count_open(self) -> None:
         """Count the unanswered messages: a restart makes room for nobody."""
         try:
-            found = await unanswered(self._services.store, self._name)
+            services = self._services
+            found = await unanswered(services.store, self._name, services.duties.has)
         except StoreError as error:
             LOG.warning("not counted yet", connector=self._name, why=str(error))
             self.after(COUNT_AGAIN, CountOpen())
@@ -478,7 +479,8 @@ class Connector(Actor):
                 return
             for row in rows:
                 after = row.number
-                delivery = read_delivery(row)
+                is_mine = self._services.duties.has(self._name, row.part)
+                delivery = read_delivery(row) if is_mine else None
                 if delivery is not None:
                     self._deliver(read_deliver(delivery, row))
             if len(rows) < PAGE:

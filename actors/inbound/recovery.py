@@ -107,6 +107,7 @@ class Recovery:
         self._connectors = connectors
         self._hearing = hearing
         self._store = services.store
+        self._duties = services.duties
         self._handed: dict[str, HandedOver] = {}
         """By message; those that are settled are forgotten at the next look."""
 
@@ -148,7 +149,15 @@ class Recovery:
         return ()
 
     def arrive(self, message: UnroutedMessage) -> Iterable[Place]:
-        """Route a new message, behind the old ones of its chat."""
+        """Route a new message, behind the old ones of its chat.
+
+        One of a chat that another node works on is left to it.
+        """
+        duties, address = self._duties, message.inbound.address
+        chat, connector = address.chat, address.connector
+        # Why `parts` first: one process pays nothing for it.
+        if duties.parts is not None and not duties.has_chat(connector, chat):
+            return ()
         chat, lines = commits.chat_stream(message.inbound), self._lines
         is_left = lines.has_left(chat)
         # A session of the chat may not be up yet; it hears the old ones first.
@@ -199,16 +208,19 @@ class Recovery:
 
     async def _find(self) -> Counter[str]:
         """Read what is not settled; count it by connector."""
-        rows = await read_open(self._store)
+        rows = [row for row in await read_open(self._store) if self._is_mine(row)]
         self._take_in(rows, rows)
         return Counter(row.connector for row in rows)
 
     async def _find_lost(self) -> None:
         """Read what nobody was handed; ask the sessions about all else."""
         self._is_sweep_due = False
-        keys = await read_keys(self._store)
+        keys = [key for key in await read_keys(self._store) if self._is_mine(key)]
         lost = [key for key in keys if not self._check(key.id)]
         self._take_in(keys, await read_among(self._store, lost))
+
+    def _is_mine(self, found: MessageKey | StoredMessage) -> bool:
+        return self._duties.has(found.connector, found.part)
 
     def _check(self, message_id: str) -> bool:
         """Ask the session that was handed a message; False: there is none to ask."""

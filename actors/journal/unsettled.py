@@ -230,8 +230,16 @@ def owner_of(inbound: Inbound | MessagePlace) -> Owner:
     return inbound.caller, inbound.sender_id
 
 
-async def unanswered(store: Store, connector: str) -> dict[str, Owner]:
+async def unanswered(
+    store: Store, connector: str, is_mine: Callable[[str, int], bool] | None = None
+) -> dict[str, Owner]:
     """Read which messages of a connector wait for their own answer.
+
+    Args:
+        store: has the messages.
+        connector: which one.
+        is_mine: whether a chat of a connector and a part is worked on here; None: all
+            are. See `Duties`.
 
     Returns:
         Whose they are (see `owner_of`) by correlation id, without copies for further
@@ -247,7 +255,10 @@ async def unanswered(store: Store, connector: str) -> dict[str, Owner]:
         rows = await store.unsettled(after, PAGE)
         for row in rows:
             after = row.number
-            its = read_place(row) if row.connector == connector else None
+            is_meant = row.connector == connector
+            if is_meant and is_mine is not None:
+                is_meant = is_mine(connector, row.part)
+            its = read_place(row) if is_meant else None
             if its is not None and its.correlation_id in {"", row.id}:
                 found[row.id] = owner_of(its)
         if len(rows) < PAGE:

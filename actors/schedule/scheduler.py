@@ -373,7 +373,10 @@ class Scheduler(Actor):
         self._services.metrics.appointments.set(len(self._agenda))
 
     def _as_known(self, it: Appointment) -> AgendaEntry:
-        is_here = it.address.connector in self._connectors
+        connector, chat = it.address.connector, it.address.chat
+        is_here = connector in self._connectors
+        # Of several nodes that one carries it out which works on the chat.
+        is_here = is_here and self._services.duties.has_chat(connector, chat)
         return AgendaEntry(it.wakes if is_here else 0.0, it.agent, it.person)
 
     # --- what is due -----------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from actors import names
 from actors.journal.records import CONVERSATION, ConversationRecord
 from actors.messages.expiry import cutoff
+from actors.messages.keys import parse_key
 from actors.protocol import EndIfExpired
 from runtime.actor.actor import Actor
 from runtime.actor.messages import Keyed
@@ -100,4 +102,8 @@ class Closer(Actor):
         sessions = names.sessions(body.agent)
         if body.status == "closed" or self.find(sessions) is None:
             return False
+        with contextlib.suppress(ValueError):
+            key = parse_key(row.id)
+            if not self._services.duties.has_chat(key.connector, key.chat):
+                return False  # another node works on it
         return self.tell(sessions, Keyed(row.id, EndIfExpired()))

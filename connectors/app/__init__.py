@@ -2,7 +2,7 @@
 
 `app.open_app` opens one; `assembly.py` says what the settings mean for the domain;
 `reload/` takes changed settings over while the company runs; `nodes.py` has several
-processes stand by for each other.
+processes be nodes of one company, and `sharing.py` has them share its work.
 """
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "models",
     "nodes",
     "reload",
+    "sharing",
     "shutdown",
     "tool_sources",
     "webhooks",

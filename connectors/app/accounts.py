@@ -26,6 +26,7 @@ from runtime.supervision.supervisor import RestartChild, StartChild, StopChild
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Iterable, Mapping
 
     from actors.transport import Transport
@@ -122,7 +123,14 @@ class Doors:
         """
         app = self._app
         self._made_from.pop(name, None)
-        drain = Drain(app.system, app.store, app.clock, (name,), is_the_end=False)
+        drain = Drain(
+            app.system,
+            app.store,
+            app.clock,
+            (name,),
+            is_the_end=False,
+            is_mine=app.company.services.duties.has,
+        )
         if await drain.run(within):
             # Once more: what was being stored when the door was closed is there by now.
             await trio.sleep(STORED_WITHIN)
@@ -145,7 +153,7 @@ class Doors:
         """
         app = self._app
         if isinstance(transport, ServerTransport) and not transport.is_reserved:
-            reserve(transport)
+            reserve(transport, app.sockets.pop(name, None))
         if needs_loop(transport):
             await self._open_loop()
         app.transports[name] = transport
@@ -194,15 +202,19 @@ def told(name: str, config: AppConfig) -> object:
     return msgspec.structs.replace(own, **rest), owners
 
 
-def reserve(transport: Transport) -> None:
+def reserve(transport: Transport, given: socket.socket | None = None) -> None:
     """Take the address of a transport that has one.
+
+    Args:
+        transport: any.
+        given: what listens there already.
 
     Raises:
         SettingsError: it cannot be listened on.
     """
     if isinstance(transport, ServerTransport):
         try:
-            transport.reserve()
+            transport.reserve(given)
         except OSError as error:
             raise SettingsError(f"a connector cannot listen: {error}") from error
 

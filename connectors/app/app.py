@@ -28,7 +28,7 @@ from actors.metrics import LineMetrics
 from actors.models.limiter import StuckModels
 from actors.models.messages import BudgetsLeft, UselessAccounts
 from actors.operations.sweeper import Sweeper
-from actors.services import InForce, Services
+from actors.services import Duties, InForce, Services
 from actors.transport import MayBeShutOut, Transport
 from actors.tree import Company, tree
 from actors.webhooks import intake as webhook_intake
@@ -176,6 +176,11 @@ class App:
     seat: CompanySeat | None = None
     """As which node it runs; None: as the only process."""
 
+    sockets: dict[str, socket.socket] = field(
+        default_factory=dict[str, "socket.socket"]
+    )
+    """By connector that is to start, what listens for it already."""
+
     is_draining: bool = False
     is_damaged: bool = False
     """Whether damage was found in the database, which is final."""
@@ -252,7 +257,13 @@ class App:
     async def drain(self, within: float) -> None:
         """Take nothing more in; wait until all is answered, or that many seconds."""
         self.is_draining = True
-        drain = Drain(self.system, self.store, self.clock, tuple(self.transports))
+        drain = Drain(
+            self.system,
+            self.store,
+            self.clock,
+            tuple(self.transports),
+            is_mine=self.company.services.duties.has,
+        )
         await drain.run(within)
 
 
@@ -307,6 +318,7 @@ async def open_app(  # noqa: PLR0913  what a company is made of
             read_checklist=read_checklist,
             find_zone=find_zone,
             started_at=clock.monotonic(),
+            duties=Duties() if seat is None else seat.duties,
             trace=None if tracer is None else tracer.take,
             traceparent=None if tracer is None else tracer.traceparent,
         )
@@ -343,7 +355,8 @@ async def open_app(  # noqa: PLR0913  what a company is made of
         app.receivers = make_receivers(config, clock, posts, stack)
         app.company = _company(config, services, app, transports, admin, stack)
         app.announcing = Announcing(app.company.services, system.find)
-        _reserve_addresses(app, stack, {} if seat is None else seat.sockets)
+        app.sockets = {} if seat is None else seat.sockets
+        _reserve_addresses(app, stack)
         store.when_damaged(partial(_give_up_waiting, app, line))
         await system.start_root(tree(app.company), names.ROOT)
         _bounce_dead_letters(system)
@@ -402,6 +415,7 @@ def _company(
             end=app.told_to_end.set,
         ),
         doors=_doors(app, services),
+        peers=None if app.seat is None else app.seat.peers,
         inside=lambda: inside_type()(
             app.system,
             services,
@@ -460,9 +474,7 @@ def _doors(app: App, services: Services) -> IncomingWebhooks:
     return IncomingWebhooks(lambda: app.doors, hand_in, app.webhooks, key)
 
 
-def _reserve_addresses(
-    app: App, stack: AsyncExitStack, sockets: Mapping[str, socket.socket]
-) -> None:
+def _reserve_addresses(app: App, stack: AsyncExitStack) -> None:
     """Take the addresses before anything runs.
 
     Why: a supervisor would try again for ever what only the operator can mend.
@@ -470,7 +482,7 @@ def _reserve_addresses(
     for name, server in app.transports.items():
         if isinstance(server, ServerTransport):
             stack.callback(server.release)
-            server.reserve(sockets.get(name))
+            server.reserve(app.sockets.pop(name, None))
 
 
 async def _store(
@@ -502,8 +514,13 @@ async def _store_on_server(
     )
     from runtime.postgresql.store import PostgresqlStore  # noqa: PLC0415
 
-    fence = None if seat is None else seat.fence
-    options = PostgresqlOptions(synchronous=config.store.synchronous, seat=fence)
+    options = PostgresqlOptions(synchronous=config.store.synchronous)
+    if seat is not None:
+        options = PostgresqlOptions(
+            seat=seat.fence,
+            leases=seat.node.leases_for if seat.peers is not None else None,
+            concerns_others=None if seat.peers is None else seat.node.concerns_others,
+        )
     server = PostgresqlServer(address_of(config.store), options)
     store = await PostgresqlStore.open(server, on_commit=line.commit)
     stack.push_async_callback(store.aclose)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -60,9 +61,22 @@ class ConnectionForwarder:
         self._open: dict[str, int] = {}
 
     async def stand(
-        self, config: AppConfig, until: Callable[[], Awaitable[object]]
+        self,
+        config: AppConfig,
+        until: Callable[[], Awaitable[object]],
+        *,
+        beside: Collection[str] = (),
+        given: Mapping[str, socket.socket] = MappingProxyType({}),
+        has_probes: bool = True,
     ) -> dict[str, socket.socket]:
         """Listen until something has happened; gives what listens, by connector.
+
+        Args:
+            config: the settings.
+            until: waits for that.
+            beside: connectors that run in this process.
+            given: by connector, what listens for it already.
+            has_probes: whether probes are answered here, too.
 
         Raises:
             ListenError: an address cannot be listened on.
@@ -70,6 +84,11 @@ class ConnectionForwarder:
         sockets: dict[str, socket.socket] = {}
         with contextlib.ExitStack() as stack:
             for name, (host, port) in doors_of_company(config).items():
+                if name in beside:
+                    continue
+                if name in given:
+                    sockets[name] = given[name]
+                    continue
                 sockets[name] = listen_on(f"connectors.{name}", host, port)
                 stack.callback(sockets[name].close)
                 place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -77,7 +96,7 @@ class ConnectionForwarder:
             async with trio.open_nursery() as nursery:
                 for name, door in sockets.items():
                     nursery.start_soon(self._accept, name, door)
-                if config.admin.is_on:
+                if config.admin.is_on and has_probes:
                     nursery.start_soon(self._answer_probes, config)
                 await until()
                 nursery.cancel_scope.cancel()

@@ -1,11 +1,12 @@
-"""Several processes for one company: one runs it, the others stand by.
+"""Several processes for one company: which of them does what.
 
 Each is a node: it shows life in the database, and looks at the others. The node that
-has the lease `company` runs all connectors and agents, and writes under that lease. The
-others listen on the same connectors' ports, and pass each connection on to that node
-(`forwarding.py`).
-When it shows no life for `ttl` seconds, one of them takes the lease over; when it ends
-in order, it gives the lease away.
+has the lease `company` runs all connectors, and writes under that lease. Chats of
+connectors of kind `http` are shared: each node answers in those whose part it has the
+lease of (`sharing.py`), and passes requests of others on. Connections to all else go
+to the node that has the company (`forwarding.py`).
+When a node shows no life for `ttl` seconds, others take its leases over; when it ends
+in order, it gives them away.
 
 The database makes two owners impossible (`runtime/postgresql/threads.py`). What is here
 only decides how soon the company moves, and where connections go.
@@ -19,7 +20,8 @@ import hmac
 import os
 import socket
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,10 +30,17 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
+from actors.agents.rows import AGENT, AT_REST
+from actors.errors import MisdirectedError
+from actors.journal.notices import DUE
+from actors.messages.keys import chat_partition, parse_key
+from actors.people.pairing_rows import GUEST
+from actors.services import Duties
 from connectors.admin.applied_settings import Flat, flat
 from connectors.chat.platforms import platform_of
-from connectors.config.app import AppConfig, address_of
+from connectors.config.app import AppConfig, HttpConfig, address_of
 from connectors.files import receipt_key
+from connectors.web.peers import NodePlace
 from runtime import __version__
 from runtime.errors import (
     FencedError,
@@ -39,11 +48,12 @@ from runtime.errors import (
     StoreError,
 )
 from runtime.nodes.membership import Membership
-from runtime.nodes.rows import COMPANY, Fence
+from runtime.nodes.rows import COMPANY, PART, Fence
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from runtime.postgresql.nodes import KnownNode, NodeCard, NodeDesk, NodesLook
+    from runtime.store.rows import Append, Commit, Snapshot
 
 LOG = EventLog("nodes")
 
@@ -58,6 +68,11 @@ OWN_OF_CONNECTORS = (".host", ".port")
 
 SOON = 0.1
 """Seconds until a node looks again that is about to be given the company."""
+
+GIVEN = "the company was given to another node"
+
+EVERYBODYS = frozenset({AGENT, AT_REST, GUEST})
+"""Kinds of entries that all nodes go by."""
 
 MOST_NAMED = 20
 """Settings that are named of those that differ."""
@@ -89,6 +104,21 @@ def differing(mine: Flat, theirs: Flat) -> list[str]:
     """Name the settings that differ."""
     names = mine.keys() | theirs.keys()
     return sorted(name for name in names if mine.get(name) != theirs.get(name))
+
+
+def is_shared(config: AppConfig, connector: str) -> bool:
+    """Whether nodes share the chats of a connector."""
+    # Not of a kind that is made from it: a page's connections show all chats.
+    return type(config.connectors.get(connector)) is HttpConfig
+
+
+def is_sharing(config: AppConfig) -> bool:
+    """Whether nodes share work by these settings.
+
+    Not if approvals are asked for in another chat: its node would not know of them.
+    """
+    names = any(is_shared(config, name) for name in config.connectors)
+    return names and not config.approvals.approval_chat
 
 
 def doors_of_company(config: AppConfig) -> dict[str, tuple[str, int]]:
@@ -126,6 +156,16 @@ class CompanyNode:
         self._now = clock
         self._membership = Membership(self._name, self._ttl)
         self._config = config
+        self.is_sharing = is_sharing(config)
+        """Whether this node works beside the one that has the company."""
+
+        # Replaced and never changed, for other threads look at them.
+        self._held: dict[str, int] = {}
+        self._owners: dict[str, str] = {}
+        self._leaving: frozenset[str] = frozenset()
+        self._lives: frozenset[tuple[str, int]] = frozenset()
+        self._duties: Duties | None = None
+        self._entering: Counter[int] = Counter()
         self._changed = trio.Event()
         self._fence: Fence | None = None
         self._lost = ""
@@ -149,7 +189,12 @@ class CompanyNode:
 
     @property
     def is_seated(self) -> bool:
-        """Whether this node runs the company, or may."""
+        """Whether this node has the company, or may."""
+        return self._fence is not None and COMPANY in self._held
+
+    @property
+    def may_work(self) -> bool:
+        """Whether it may work: for its parts, or as the one that has the company."""
         return self._fence is not None
 
     def may_write(self, fence: Fence) -> bool:
@@ -162,12 +207,22 @@ class CompanyNode:
             return ""
         return f"node {self._name} {self._trouble or 'shows no life in the database'}"
 
-    async def wait_seat(self) -> Fence:
+    async def wait_seat(self) -> None:
         """Wait until this node is to run the company."""
+        while not self.is_seated:
+            await self._changed.wait()
+
+    async def wait_turn(self) -> Fence:
+        """Wait until this node may work; gives what it writes under."""
         while self._fence is None:
             await self._changed.wait()
         self._lost = ""
         return self._fence
+
+    async def wait_changed(self, within: float) -> None:
+        """Wait until leases may have changed hands, or that many seconds."""
+        with trio.move_on_after(within):
+            await self._changed.wait()
 
     async def wait_lost(self) -> None:
         """Wait until this node may not run the company any longer."""
@@ -187,7 +242,7 @@ class CompanyNode:
         while True:
             changed = self._changed
             doors = doors_of_company(self._config)
-            if self._fence is not None and connector in doors:
+            if self.is_seated and connector in doors:
                 host, port = doors[connector]
                 return reachable(host), port
             card = self._known[self._owner].card if self._owner in self._known else None
@@ -269,33 +324,51 @@ class CompanyNode:
         look = await trio.to_thread.run_sync(desk.beat)
         membership.renewed(began)
         self._trouble = ""
+        if not self.is_sharing:
+            rest = tuple(x for x in look.leases if not x.name.startswith(PART))
+            look = msgspec.structs.replace(look, leases=rest)
         plan = membership.plan(began, look.nodes, look.leases)
         self._seen = look
         going = [row for row in look.leases if row.wanted not in {"", row.owner}]
         self._is_moving = any(row.name == COMPANY for row in going)
         self._is_next = any(row.wanted == self._name for row in going)
-        if COMPANY in plan.end:
-            self._lose("another node has the company")
-        member = membership.member
-        if COMPANY in plan.start and member is not None:
-            lease = (COMPANY, plan.start[COMPANY])
-            self._fence = Fence(self._name, member.fence, 0, (lease,))
+        if COMPANY in plan.end or (self.is_sharing and plan.end):
+            self._lose(f"another node has {plan.end[0]}")
+        self._held = dict(membership.held)
+        if COMPANY in plan.start:
+            if not self.is_sharing:
+                self._begin((COMPANY, plan.start[COMPANY]))
             # Why at once: what comes in meanwhile would be passed on to ourselves.
             self._owner = self._name
             self._tell()
         self._heirs = plan.drain
         has_moved = await trio.to_thread.run_sync(desk.carry_out, plan, look)
         await self._note_owner(look)
+        if self.is_sharing and self._is_compared and self._owner:
+            self._begin()
         self._tell()
         return has_moved
+
+    def _begin(self, *leases: tuple[str, int]) -> None:
+        """Let this node work, if it does not."""
+        member = self._membership.member
+        if self._fence is None and member is not None:
+            self._fence = Fence(self._name, member.fence, 0, leases)
 
     async def _note_owner(self, look: NodesLook) -> None:
         """Learn where the company runs, and whether its settings are ours."""
         owner = next((x.owner for x in look.leases if x.name == COMPANY), "")
         beats = {row.id: row.beat for row in look.nodes if row.state == "up"}
         is_alive = beats.get(owner, -1) > self._beats.get(owner, beats.get(owner, 0))
+        owned = [row for row in look.leases if row.owner in beats]
+        self._owners = {row.name: row.owner for row in owned}
+        staying = {row.owner for row in owned if row.wanted in {"", row.owner}}
+        self._leaving = frozenset(row.owner for row in owned) - staying
+        lives = frozenset((x.id, x.incarnation) for x in look.nodes if x.state == "up")
         is_new = owner != self._owner or owner not in self._known
-        self._beats = beats
+        if self.is_sharing and lives != self._lives:
+            self._known = await trio.to_thread.run_sync(self._desk.known)
+        self._beats, self._lives = beats, lives
         if owner == self._name:
             self._owner, self._is_compared = owner, True
             return
@@ -348,10 +421,10 @@ class CompanyNode:
 
     def _lose(self, why: str) -> None:
         self._membership.ended()
-        self._heirs = {}
-        self._known, self._owner = {}, ""
+        self._heirs, self._held, self._owners = {}, {}, {}
+        self._known, self._owner, self._lives = {}, "", frozenset()
         if self._fence is not None:
-            LOG.warning("this node runs the company no longer", why=why)
+            LOG.warning("this node works no longer", why=why)
             self._fence, self._lost = None, why
         self._tell()
 
@@ -395,11 +468,146 @@ class CompanyNode:
             to = self._heirs.get(COMPANY, "")
             if self._fence is not None:
                 with contextlib.suppress(StoreError):
-                    await trio.to_thread.run_sync(self._desk.give, {COMPANY: to})
-                    LOG.info("the company was given to another node", node=to or "any")
+                    await trio.to_thread.run_sync(self._desk.give, self._heirs)
+                    if COMPANY in self._heirs:
+                        LOG.info(GIVEN, node=to or "any")
             self._fence, self._lost = None, ""
             self._membership.ended()
-            self._heirs = {}
+            self._heirs, self._held, self._owners = {}, {}, {}
+
+    async def give(self, names: Iterable[str]) -> None:
+        """Give leases to those who are to have them, and go on with the others.
+
+        Nothing may be under way for them any longer. What is not wanted elsewhere any
+        more stays; so does all if the server cannot be reached.
+        """
+        async with self._one_by_one:
+            heirs = {name: self._heirs[name] for name in names if name in self._heirs}
+            if not heirs or self._fence is None:
+                return
+            try:
+                await trio.to_thread.run_sync(self._desk.give, heirs)
+            except StoreError as error:
+                LOG.warning("leases not given away yet", why=str(error))
+                return
+            for name in heirs:
+                self._membership.gave(name)
+            self._held = dict(self._membership.held)
+            self._owners = self._owners | heirs
+            self._heirs = {x: to for x, to in self._heirs.items() if x not in heirs}
+            if COMPANY in heirs:
+                self._owner = heirs[COMPANY]
+                LOG.info(GIVEN, node=heirs[COMPANY])
+            self._tell()
+
+    # --- sharing ----------------------------------------------------------------------
+
+    def new_duties(self) -> Duties:
+        """Give what this node does from now on: at first nothing, if work is shared."""
+        duties = Duties()
+        if self.is_sharing:
+            duties.parts, duties.has_rest = frozenset(), self.is_seated
+            duties.is_shared = lambda name: is_shared(self._config, name)
+            self._duties = duties
+        return duties
+
+    def parts(self) -> tuple[frozenset[int], frozenset[int]]:
+        """Give the parts that it has, and those of them that another is to have."""
+        mine = {int(x[len(PART) :]) for x in self._held if x.startswith(PART)}
+        going = {int(x[len(PART) :]) for x in self._heirs if x.startswith(PART)}
+        return frozenset(mine), frozenset(mine & going)
+
+    def leases_for(self, commit: Commit) -> dict[str, int]:
+        """Give the leases that a commit needs, with their epochs; in any thread.
+
+        The events and snapshots of a conversation need that of its chat. What only
+        comes in or goes out needs none: it is handed over. What changes rows by their
+        ids has the number of this node, which a take-over raises.
+
+        Raises:
+            FencedError: this node has not got one of them.
+        """
+        held, found = self._held, dict[str, int]()
+        rows: list[Append | Snapshot] = [*commit.appends, *commit.snapshots]
+        for row in rows:
+            name = self._lease_of(row.stream, row.part)
+            if name and name not in held:
+                raise FencedError(f"{name} is another node's: nothing was written")
+            if name:
+                found[name] = held[name]
+        return found
+
+    def _lease_of(self, stream: str, part: int) -> str:
+        """Name the lease of a conversation's chat; empty: it is none."""
+        try:
+            connector = parse_key(stream).connector
+        except ValueError:  # the steps of a turn, or a draft
+            return ""
+        return f"{PART}{part}" if is_shared(self._config, connector) else COMPANY
+
+    def concerns_others(self, commit: Commit) -> bool:
+        """Whether other nodes must look at what is written; in any thread."""
+        return (
+            any(row.kind in EVERYBODYS for row in commit.entries)
+            or (
+                COMPANY not in self._held and any(x.kind == DUE for x in commit.entries)
+            )
+            or any(self._is_anothers(x.connector, x.part) for x in commit.accepts)
+            or any(self._is_anothers(x.connector, x.part) for x in commit.deliveries)
+        )
+
+    def _is_anothers(self, connector: str, part: int) -> bool:
+        name = f"{PART}{part}" if is_shared(self._config, connector) else COMPANY
+        return name not in self._held
+
+    def where(self, connector: str, chat: str) -> NodePlace:
+        """Say where a chat is worked on; see `connectors.web.peers`."""
+        part = chat_partition(connector, chat)
+        owner = self._owners.get(f"{PART}{part}", "")
+        if owner == self._name:
+            duties = self._duties
+            is_here = duties is not None and part in (duties.parts or ())
+            return NodePlace(owner, is_here=is_here)
+        return self._place(owner, connector)
+
+    def where_rest(self, connector: str) -> NodePlace:
+        """Say where what is not shared is done; see `connectors.web.peers`."""
+        owner = self._owners.get(COMPANY, "")
+        duties = self._duties
+        if owner == self._name:
+            return NodePlace(owner, is_here=duties is not None and duties.has_rest)
+        return self._place(owner, connector)
+
+    def _place(self, owner: str, connector: str) -> NodePlace:
+        known = self._known.get(owner)
+        if known is None or owner in self._leaving or not known.card.address:
+            return NodePlace(owner)
+        port = known.card.doors.get(connector)
+        return (
+            NodePlace(owner)
+            if port is None
+            else NodePlace(owner, known.card.address, port)
+        )
+
+    @contextlib.contextmanager
+    def entering(self, connector: str, chat: str) -> Generator[None]:
+        """Keep the part of a chat here while a message is being stored.
+
+        Raises:
+            MisdirectedError: it is not here, or no longer.
+        """
+        part = chat_partition(connector, chat)
+        if self._duties is None or not self._duties.has(connector, part):
+            raise MisdirectedError("another node answers this; ask again")
+        self._entering[part] += 1
+        try:
+            yield
+        finally:
+            self._entering[part] -= 1
+
+    def is_entered(self, part: int) -> bool:
+        """Whether a message of a part is just being stored."""
+        return self._entering[part] > 0
 
     async def leave(self) -> None:
         """Give everything away, and say that this node has ended."""
@@ -410,7 +618,7 @@ class CompanyNode:
         self._desk.drop()
 
 
-@dataclass(frozen=True)
+@dataclass
 class CompanySeat:
     """What a node runs the company by."""
 
@@ -422,6 +630,17 @@ class CompanySeat:
 
     node: CompanyNode
     """Knows whether it may go on."""
+
+    duties: Duties
+    """What of the company's work it does."""
+
+    runs_rest: bool = True
+    """Whether connectors are to run that are not shared."""
+
+    @property
+    def peers(self) -> CompanyNode | None:
+        """What knows where other nodes work; None: they only stand by."""
+        return self.node if self.node.is_sharing else None
 
 
 def decoded(settings: bytes) -> Flat:

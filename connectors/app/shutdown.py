@@ -15,7 +15,7 @@ from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from runtime.clock import Clock
     from runtime.store.port import Store
@@ -39,6 +39,8 @@ class Drain:
         clock: the wall clock.
         connectors: names of the connectors that are to rest.
         is_the_end: whether all rests: then appointments do, too.
+        is_mine: whether chats of a connector and a part are worked on here; see
+            `Duties`. None: all are.
     """
 
     def __init__(
@@ -49,12 +51,14 @@ class Drain:
         connectors: Collection[str],
         *,
         is_the_end: bool = True,
+        is_mine: Callable[[str, int], bool] | None = None,
     ) -> None:
         self._system = system
         self._store = store
         self._clock = clock
         self._connectors = connectors
         self._is_the_end = is_the_end
+        self._has = is_mine
         self._can_read: dict[tuple[str, int], bool] = {}
         """By kind and number of a row."""
 
@@ -124,6 +128,8 @@ class Drain:
         whose it would be; so nobody is to wait for it.
         """
         if row.connector not in self._connectors:
+            return False
+        if self._has is not None and not self._has(row.connector, row.part):
             return False
         # Bounded: with the doors closed, only what those inside hand on is added; with
         # them open, by what a play has lines.

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from connectors.web.context import Backstage
     from connectors.web.operations import Operations
     from connectors.web.page.views.base import ViewSources
+    from connectors.web.peers import Peers
     from connectors.web.webhooks import IncomingWebhooks
     from runtime.clock import Clock
     from runtime.config.loader import Complaint
@@ -346,6 +347,9 @@ class TransportParts:
 
     doors: IncomingWebhooks | None = None
     """The incoming webhooks; None: there are none."""
+
+    peers: Peers | None = None
+    """The other nodes of the company, which share chats with this one; None: none."""
 
     gates: Gates = field(default_factory=Gates)
     """Where the HTTP server finds who takes a platform's calls."""

@@ -13,7 +13,7 @@ from connectors.commands.common.database import DatabaseChoice, database_options
 from connectors.commands.common.output import json_option, say, say_json, say_rows
 from connectors.config.app import address_of
 from runtime.nodes.membership import homes
-from runtime.nodes.rows import COMPANY
+from runtime.nodes.rows import COMPANY, PART
 
 if TYPE_CHECKING:
     from runtime.nodes.rows import LeaseRow
@@ -28,7 +28,10 @@ class ListedNode(msgspec.Struct, frozen=True):
 
     name: str
     state: str
-    """`runs the company`, `stands by`, or why it does neither."""
+    """`runs the company`, `works on its parts`, `stands by`, or why none of these."""
+
+    parts: int
+    """How many of the 256 parts of all shared chats it works on."""
 
     machine: str
     process: int
@@ -60,13 +63,20 @@ def owner_of(leases: list[LeaseRow]) -> str:
     return next((row.owner for row in leases if row.name == COMPANY), "")
 
 
-def state_of(node: KnownNode, owner: str) -> str:
+def parts_of(leases: list[LeaseRow], node: str) -> int:
+    """Count the parts that a node works on."""
+    return sum(row.owner == node and row.name.startswith(PART) for row in leases)
+
+
+def state_of(node: KnownNode, owner: str, parts: int) -> str:
     """Say what a node does."""
     if not node.is_connected:
         return "has ended" if node.state == "left" else "is gone"
     if node.id == owner:
         return "runs the company"
-    return "stands by" if node.state == "up" else "is to join again"
+    if node.state != "up":
+        return "is to join again"
+    return "works on its parts" if parts else "stands by"
 
 
 @click.group()
@@ -84,7 +94,8 @@ def list_(choice: DatabaseChoice, *, as_json: bool) -> None:
     rows = [
         ListedNode(
             name=each.id,
-            state=state_of(each, owner),
+            state=state_of(each, owner, parts_of(leases, each.id)),
+            parts=parts_of(leases, each.id),
             machine=each.card.host,
             process=each.card.process,
             address=each.card.address,
@@ -95,7 +106,7 @@ def list_(choice: DatabaseChoice, *, as_json: bool) -> None:
     if as_json:
         say_json(rows)
     else:
-        headers = ("NODE", "STATE", "MACHINE", "PROCESS", "ADDRESS", "RELEASE")
+        headers = ("NODE", "STATE", "PARTS", "MACHINE", "PROCESS", "ADDRESS", "RELEASE")
         say_rows(rows, headers, cells, "There is no node.")
 
 
@@ -104,6 +115,7 @@ def cells(node: ListedNode) -> tuple[str, ...]:
     return (
         node.name,
         node.state,
+        str(node.parts or "-"),
         node.machine or "-",
         str(node.process or "-"),
         node.address or "-",
@@ -125,7 +137,8 @@ def cells(node: ListedNode) -> tuple[str, ...]:
 def drain(choice: DatabaseChoice, name: str, wait: float) -> None:
     """Have the node NAME give the company to another one.
 
-    It finishes what is under way, up to limits.drain_timeout, and stands by then. To
+    It finishes what is under way, up to limits.drain_timeout. Then it stands by, or
+    works on its parts of the shared chats, as before. To
     stop the process too, send it SIGTERM instead: that gives the company away as well.
     """
     desk = outside(choice)
@@ -140,7 +153,7 @@ def drain(choice: DatabaseChoice, name: str, wait: float) -> None:
             "no other node stands by: start one, or stop this one with SIGTERM"
         )
     to = homes([COMPANY], leases, others)[COMPANY]
-    desk.want(name, to)
+    desk.want(COMPANY, name, to)
     end = time.monotonic() + wait
     while (owner := owner_of(desk.read()[1])) == name:
         if time.monotonic() > end:
@@ -168,7 +181,7 @@ def remove(choice: DatabaseChoice, name: str) -> None:
         )
     if not desk.remove(name):
         raise click.ClickException(
-            f"node {name} still has the company: start another node, which takes over"
+            f"node {name} still has leases: start another node, which takes them over"
         )
     say(f"node {name} is forgotten")
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Mapping,
+    MutableMapping,
+)
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -43,7 +50,10 @@ from runtime.signals import has_terminal
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
+    from connectors.app.forwarding import ConnectionForwarder
     from connectors.app.nodes import CompanyNode, CompanySeat
+    from connectors.chat.platforms import MakeTransport
+    from connectors.config.app import AppConfig
 
 LOG = EventLog("serve")
 
@@ -204,33 +214,40 @@ async def _run_node(source: SettingsSource, ends: Ends) -> None:
     async with open_node(config) as node, trio.open_nursery() as nursery:
         forwarder = ConnectionForwarder(node, nursery, tell_address)
         while not ends.is_told.is_set():
-            turn = partial(wait_any, node.wait_seat, ends.is_told.wait)
-            if not node.is_seated:
+            turn = partial(wait_any, node.wait_turn, ends.is_told.wait)
+            if not (node.may_work or node.is_sharing):
                 LOG.info("standing by", node=config.nodes.name)
                 ends.service.tell("READY=1")
             sockets = await forwarder.stand(source.settings.value, turn)
             try:
-                if node.is_seated and not ends.is_told.is_set():
+                if node.may_work and not ends.is_told.is_set():
                     # First: while the settings are read, the company may move again.
-                    seat = CompanySeat(await node.wait_seat(), sockets, node)
+                    fence, duties = await node.wait_turn(), node.new_duties()
+                    rest = duties.has_rest
+                    seat = CompanySeat(fence, sockets, node, duties, rest)
                     doors = doors_of_company(source.settings.value)
                     source = await trio.to_thread.run_sync(read_again, source)
                     with suppress(StoreError):  # the next sign of life finds that out
                         await node.use(source.settings.value)
                     now = doors_of_company(source.settings.value)
                     close_moved(sockets, doors, now)
-                    await _take_turn(source, ends, seat)
+                    await _take_turn(source, ends, seat, forwarder)
             finally:
                 for each in sockets.values():
                     each.close()
         nursery.cancel_scope.cancel()
 
 
-async def _take_turn(source: SettingsSource, ends: Ends, seat: CompanySeat) -> None:
+async def _take_turn(
+    source: SettingsSource,
+    ends: Ends,
+    seat: CompanySeat,
+    forwarder: ConnectionForwarder,
+) -> None:
     """Run the company until it goes to another node, or has ended."""
     node = seat.node
     try:
-        await _run_company(source, ends, seat)
+        await _run_company(source, ends, seat, forwarder)
     except StoreUnavailableError:
         with suppress(StoreError):
             await node.look()
@@ -243,22 +260,26 @@ async def _take_turn(source: SettingsSource, ends: Ends, seat: CompanySeat) -> N
 
 
 async def _run_company(
-    source: SettingsSource, ends: Ends, seat: CompanySeat | None = None
+    source: SettingsSource,
+    ends: Ends,
+    seat: CompanySeat | None = None,
+    forwarder: ConnectionForwarder | None = None,
 ) -> None:
     # So that `callboard chat` can talk with the company that runs.
     config, redact = with_terminal(source.settings.value), source.redactor.clean
+    serves = serving if seat is None else partial(served_by, seat)
     private = private_files(source.settings)
     admin = config.admin if config.admin.is_on else None
     async with (
         open_app(
-            config, serving(config), redact, private, admin=admin, seat=seat
+            config, serves(config), redact, private, admin=admin, seat=seat
         ) as app,
         trio.open_nursery() as nursery,
     ):
         calm_collector()
         nursery.start_soon(_announce, app)
         reloading = Reloading(
-            app, config, source, Ways(serves=serving, adapt=with_terminal)
+            app, config, source, Ways(serves=serves, adapt=with_terminal)
         )
         await nursery.start(reloading.run)
         nursery.start_soon(app.personas.run, app.system.find)
@@ -267,12 +288,19 @@ async def _run_company(
         reasons: list[str] = []
         gone = partial(ends.hangup.wait_gone, reloading.reload)
         moved: tuple[Wait, ...] = ()
+        ending: list[Callable[[], object]] = []
         if seat is not None:
             nursery.start_soon(_publish, seat.node, reloading)
-            moved = (
-                noting(reasons, LOST, seat.node.wait_lost),
-                noting(reasons, WANTED, seat.node.wait_wanted),
-            )
+            moved = (noting(reasons, LOST, seat.node.wait_lost),)
+            if seat.peers is None or forwarder is None:
+                moved += (noting(reasons, WANTED, seat.node.wait_wanted),)
+            else:
+                # Why here: as for nodes.
+                from connectors.app.sharing import SharedWork  # noqa: PLC0415
+
+                sharing = SharedWork(app, seat, reloading, forwarder)
+                nursery.start_soon(sharing.run, _announce)
+                ending.append(sharing.scope.cancel)
         elif ends.may_begin_anew:  # who forgets must be alone with the database
             ordered = noting(reasons, FORGETTING, partial(wait_ordered, app.store))
             moved = (ordered,)
@@ -285,8 +313,21 @@ async def _run_company(
             noting(reasons, "the terminal has gone", gone),
             *moved,
         )
+        for end in ending:
+            end()
         await _end_company(app, reloading, ends, reasons[0])
         nursery.cancel_scope.cancel()
+
+
+def served_by(seat: CompanySeat, config: AppConfig) -> Mapping[str, MakeTransport]:
+    """Say which connectors a node runs, and how each is made."""
+    # Why here: the only process of a company needs none of it.
+    from connectors.app.nodes import is_shared  # noqa: PLC0415
+
+    made = serving(config)
+    if seat.peers is None or seat.runs_rest:
+        return made
+    return {name: make for name, make in made.items() if is_shared(config, name)}
 
 
 LOST = "another node has the company, or the database is away"
@@ -353,10 +394,11 @@ def noting(reasons: list[str], why: str, wait: Wait) -> Wait:
     return noted
 
 
-async def _announce(app: App) -> None:
+async def _announce(app: App, connectors: Collection[str] | None = None) -> None:
     """Say where clients and operators can connect, once they can."""
     for name, transport in (*app.transports.items(), ("admin", app.admin)):
-        if isinstance(transport, ServerTransport):
+        is_meant = connectors is None or name in connectors
+        if is_meant and isinstance(transport, ServerTransport):
             host, port = await transport.wait_listening()
             place = f"[{host}]" if ":" in host else host
             url = f"{transport.scheme}://{place}:{port}"

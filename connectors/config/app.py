@@ -92,7 +92,7 @@ class StoreConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NodesConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """Several processes for one company: one runs it, the others stand by."""
+    """Several processes for one company, which share the chats of HTTP connectors."""
 
     name: Annotated[str, Meta(max_length=32)] = ""
     """The name of this process among them; each needs its own. Empty: there is only
@@ -100,7 +100,8 @@ class NodesConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     address: str = ""
     """Host name or address under which the other nodes reach the connectors of this
-    one; empty: they do not pass connections on to it."""
+    one. Empty, which only goes without a connector of kind `http`: they pass nothing on
+    to it."""
 
     ttl: Annotated[float, Meta(ge=2, le=60)] = 6.0
     """Seconds without a sign of life after which another node takes over."""

@@ -248,6 +248,10 @@ def check_nodes(app: AppConfig) -> Iterator[Complaint]:
         text = "a crash of the server could give the company to two nodes"
         hint = 'synchronous = "full"'
         yield Complaint(("store", "synchronous"), text, hint)
+    has_shared = any(type(each) is HttpConfig for each in app.connectors.values())
+    if has_shared and not app.nodes.address:
+        text = "the other nodes could not pass requests on to this one"
+        yield Complaint(("nodes", "address"), text, 'for example "10.0.0.5"')
     for name, connector in app.connectors.items():
         if getattr(connector, "port", None) == 0:
             text = "the other nodes cannot know a port that is chosen at the start"

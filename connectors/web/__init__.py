@@ -11,5 +11,6 @@ __all__ = [
     "eliza",
     "operations",
     "page",
+    "peers",
     "webhooks",
 ]

@@ -17,6 +17,7 @@ from actors.errors import (
     NOT_STORED,
     ChatError,
     MessageRefusedError,
+    MisdirectedError,
     OverloadedError,
     SenderRefusedError,
     StoppingError,
@@ -36,6 +37,10 @@ RETRY_SOON = 1.0
 """Seconds until a client may retry when too many requests are in flight."""
 
 RETRY_LATER = 5.0
+
+MISDIRECTED = 421
+"""Source: RFC 9110 15.5.20; another node works on that chat."""
+
 """Seconds until a client may retry when the kernel cannot accept a message."""
 
 # Chosen: a client that is told to wait a day would not learn of a free account.
@@ -174,9 +179,11 @@ def translate(error: Exception) -> ApiError:
             return refused_error(error)
         case OverloadedError():
             return ApiError(429, str(error), code="overloaded", retry_after=RETRY_SOON)
-        case StoppingError():
-            text = str(error)
-            return ApiError(503, text, code="stopping", retry_after=RETRY_LATER)
+        case MisdirectedError() | StoppingError():
+            status, code = 503, "stopping"
+            if isinstance(error, MisdirectedError):
+                status, code = MISDIRECTED, "misdirected"
+            return ApiError(status, str(error), code=code, retry_after=RETRY_LATER)
         case MisuseError():
             return ApiError(500, str(error), code="internal_error", may_repeat=False)
         case _:

@@ -13,7 +13,10 @@ from typing import Literal
 import msgspec
 
 COMPANY = "company"
-"""The lease of the node that runs all connectors and agents."""
+"""The lease of the node that does what is done once, and all that is not shared."""
+
+PART = "part/"
+"""How the lease of a part of all chats begins; the part's number follows."""
 
 NodeState = Literal["up", "fenced", "left"]
 """It renews its row; another node took over from it; it gave all away and ended."""

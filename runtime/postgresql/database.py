@@ -23,7 +23,7 @@ from runtime.postgresql.migrations import (
 )
 from runtime.postgresql.server import PostgresqlServer, plain, rows_of
 from runtime.postgresql.session import LOOKUP, Session
-from runtime.postgresql.threads import claim, is_held
+from runtime.postgresql.threads import CHANGED, claim, is_held
 from runtime.sql.database import PAGE, SqlInspection, SqlReader, SqlRepair
 from runtime.store.copying import Row, Table, pages
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 PATIENCE = 10.0
 """Seconds that a change by hand may take."""
 
-NOTICED = "UPDATE change SET version = version + 1 WHERE topic = 'rows'"
 
 # SQLite keeps no part with these; that of a fact stands for its scope, too.
 FILL_VECTOR = """INSERT INTO fact_vector(part, scope, number, space, vector)
@@ -153,7 +152,7 @@ class PostgresqlDatabase(SqlRepair):
 
     def notice(self, db: SqlDb) -> None:
         """Have a running server notice that something was changed."""
-        db.execute(NOTICED)
+        db.execute(CHANGED)
 
     def stream(self, db: SqlDb, sql: str) -> Iterator[SqlRow]:
         """Give the rows of a statement without holding all of them."""

@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from runtime.errors import StoreRefusedError, StoreTooNewError
+from runtime.nodes import rows as leases
 from runtime.nodes import statements
-from runtime.nodes.rows import COMPANY
+from runtime.store.rows import PARTS
 
 if TYPE_CHECKING:
     from runtime.postgresql.server import Db
@@ -247,7 +248,7 @@ DELETE FROM writer WHERE n <> 0;
 ALTER TABLE writer DROP COLUMN n;
 ALTER TABLE writer ADD PRIMARY KEY(node);
 {statements.TABLES}
-INSERT INTO lease(name) VALUES ('{COMPANY}');
+INSERT INTO lease(name) VALUES ('{leases.COMPANY}');
 CREATE TABLE node_card(
     node     text PRIMARY KEY,
     card     bytea NOT NULL,
@@ -255,7 +256,13 @@ CREATE TABLE node_card(
 );
 """
 
-MIGRATIONS: Sequence[str] = (STEP_1, STEP_NODES)
+# One lease for each part of all chats.
+STEP_PARTS = f"""
+INSERT INTO lease(name) SELECT '{leases.PART}' || part
+    FROM generate_series(0, {PARTS - 1}) AS given(part);
+"""
+
+MIGRATIONS: Sequence[str] = (STEP_1, STEP_NODES, STEP_PARTS)
 
 TABLES = (
     "inbox",

@@ -45,7 +45,8 @@ PUT_CARD = """INSERT INTO node_card(node, card, settings) VALUES (%s, %s, %s)
     ON CONFLICT(node) DO UPDATE
     SET card = excluded.card, settings = excluded.settings"""
 SETTINGS = "SELECT settings FROM node_card WHERE node = %s"
-WANT_ALL = """UPDATE lease SET wanted = %s WHERE owner = %s RETURNING name"""
+WANT = """UPDATE lease SET wanted = %s WHERE name = %s AND owner = %s
+    RETURNING name"""
 REMOVE_NODE = """DELETE FROM node WHERE id = %s AND NOT EXISTS
     (SELECT FROM lease WHERE owner = node.id) RETURNING id"""
 REMOVE_WRITER = "DELETE FROM writer WHERE node = %s"
@@ -331,11 +332,11 @@ class NodesFromOutside:
 
         return self._call(work)
 
-    def want(self, node: str, to: str) -> list[str]:
-        """Have a node give its leases to another; gives their names."""
+    def want(self, name: str, node: str, to: str) -> bool:
+        """Have a node give a lease to another; False: it has not got it."""
 
-        def work(db: Db) -> list[str]:
-            return [row[0] for row in rows_of(db, WANT_ALL, (to, node))]
+        def work(db: Db) -> bool:
+            return bool(rows_of(db, WANT, (to, name, node)))
 
         return self._call(work)
 

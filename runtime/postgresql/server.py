@@ -11,6 +11,7 @@ import contextlib
 import math
 import re
 import time
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -28,6 +29,7 @@ from runtime.errors import (
     StoreUnavailableError,
 )
 from runtime.nodes.rows import Fence
+from runtime.store.rows import Commit
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -175,6 +177,15 @@ class PostgresqlOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     seat: Fence | None = None
     """As which node it writes, and for which leases; None: it is no node, and keeps all
     other processes out."""
+
+    leases: Callable[[Commit], Mapping[str, int]] | None = None
+    """Gives further leases that a commit needs, with the epochs under which this node
+    has them; raises `FencedError` for one that it has not. Called in the thread that
+    writes. None: there are none."""
+
+    concerns_others: Callable[[Commit], bool] | None = None
+    """Tells of a commit whether other nodes are to look at the rows again, as they do
+    when a program beside them has changed some; called like `leases`."""
 
     idle_after: float = 0.1
     """Seconds without a commit after which the thread waits to be woken."""

@@ -5,8 +5,8 @@ Only one process writes: it holds a session's advisory lock, which keeps a secon
 `serve` out, and has raised the number in its row of `writer`, which each transaction
 compares. So a process that was stopped, lost its session and goes on later cannot
 commit: its transactions raise `FencedError`. Nodes of one company (`nodes.py`) share
-that lock; each has a row of its own, and its transactions name the lease under which it
-writes.
+that lock; each has a row of its own, and its transactions name the leases under which
+it writes: those of its seat, and those of the chats whose rows a commit adds.
 
 When the connection is lost, nobody knows whether the last COMMIT was done. The writer
 connects anew, raises its number, which waits for a transaction that is still under way
@@ -26,6 +26,7 @@ import secrets
 import threading
 import time
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -55,9 +56,10 @@ from runtime.store.threads import DatabaseThread, Ended, GroupEnded, Report, dam
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from runtime.store.jobs import Job, JobQueue
+    from runtime.store.rows import Commit
 
 LOG = EventLog("store")
 
@@ -99,6 +101,9 @@ FENCE = "SELECT fence(%s::text, %s::bigint, %s::bigint, %s::text[], %s::bigint[]
 RAISE = """UPDATE writer SET fence = greatest(fence, %s) + %s WHERE node = %s
     AND (fence = ANY(%s) OR %s) RETURNING fence, last_group"""
 MOST_RAISED = 2**31
+
+CHANGED = "UPDATE change SET version = version + 1 WHERE topic = 'rows'"
+"""Tells all who work with the database that rows have changed; see `Store`."""
 
 WARNED = "01000"
 """SQLSTATE of a warning that says nothing by itself, as that of a wait that was
@@ -204,8 +209,7 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
         seat = file.options.seat
         self._is_node = seat is not None
         self._seat = seat or Fence(NODE, -1, 0)
-        self._names = [name for name, _ in self._seat.leases]
-        self._epochs = [epoch for _, epoch in self._seat.leases]
+        self._leases = file.options.leases
         writer = f"writer {uuid.uuid4().hex[:12]}"
         self._role = f"callboard {writer}"
         if self._is_node:  # so that who takes over finds it
@@ -374,22 +378,55 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
         else:
             return
         self._roll_back()
-        self._begin(db)
-        for job in jobs:
+        held: dict[str, int] = {}
+        able = [job for job in jobs if self._may_write(job, held)]
+        self._begin(db, held)
+        for job in able:
             self._attempt(db, job)
+        self._tell_others(db, able)
 
-    def _begin(self, db: Db) -> None:
+    def _may_write(self, job: Job, held: dict[str, int]) -> bool:
+        """Add the leases that a job needs; False: it may not be done, and is told."""
+        try:
+            held.update(self._held_for(job))
+        except StoreError as error:
+            job.error = error
+            return False
+        return True
+
+    def _held_for(self, job: Job) -> Mapping[str, int]:
+        """Give the leases under which a job writes, besides those of the seat.
+
+        Raises:
+            FencedError: this node has not got one of them.
+        """
+        commit = commit_of(job)
+        return {} if self._leases is None or not commit else self._leases(commit)
+
+    def _tell_others(self, db: Db, jobs: Sequence[Job]) -> None:
+        """Have other nodes look at the rows again, if what is written concerns them."""
+        asked = self.file.options.concerns_others
+        if asked is not None and any(asked(x) for x in map(commit_of, jobs) if x):
+            db.execute(CHANGED)
+
+    def _begin(self, db: Db, held: Mapping[str, int]) -> None:
+        held = dict(self._seat.leases) | dict(held)
+        names, epochs = [*held], [*held.values()]
+        claim = (self._seat.node, self._fence, self._group, names, epochs)
         db.execute("BEGIN")
-        claim = (self._seat.node, self._fence, self._group, self._names, self._epochs)
         db.execute(FENCE, claim)
 
     def _send(self, db: Db, jobs: Sequence[Job]) -> None:
+        held: dict[str, int] = {}
+        for job in jobs:
+            held.update(self._held_for(job))
         session = Session(db, is_sending=True)
         with db.pipeline():
-            self._begin(db)
+            self._begin(db, held)
             for job in jobs:
                 job.error = None
                 job.value = job.work(session)
+            self._tell_others(db, jobs)
         session.check()
         for job in jobs:
             job.value = session.settled(job.value)
@@ -479,6 +516,15 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
             # Closing alone lets go of the lock only when the server notices.
             db.execute("SELECT pg_advisory_unlock_all()")
         db.close()
+
+
+def commit_of(job: Job) -> Commit | None:
+    """Give the commit that a job writes; None: it does something else."""
+    work = job.work
+    found: Commit | None = (
+        work.keywords.get("commit") if isinstance(work, partial) else None
+    )
+    return found
 
 
 def in_doubt(error: StoreError) -> StoreUnavailableError:

@@ -93,7 +93,7 @@ UNSETTLED = f"""SELECT {MESSAGE} FROM inbox INDEXED BY inbox_open
     WHERE settled_at IS NULL AND number > ? ORDER BY number LIMIT ?"""
 # Why these columns only: SQLite reads no page of a row beyond the last one it is asked
 # for, and a body stands behind them.
-UNSETTLED_KEYS = """SELECT number, id, connector, platform_id
+UNSETTLED_KEYS = """SELECT number, id, connector, platform_id, part
     FROM inbox INDEXED BY inbox_open
     WHERE settled_at IS NULL AND number > ? ORDER BY number LIMIT ?"""
 MESSAGE_OF = f"""SELECT {MESSAGE} FROM inbox

@@ -449,7 +449,7 @@ class MemoryStore:
         refuse_limit(limit)
         await self._enter()
         return tuple(
-            MessageKey(row.number, row.id, row.connector, row.platform_id)
+            MessageKey(row.number, row.id, row.connector, row.platform_id, row.part)
             for row in islice(self._unsettled(after), limit)
         )
 

@@ -359,6 +359,7 @@ class MessageKey(msgspec.Struct, frozen=True):
     id: str
     connector: str
     platform_id: str
+    part: int
 
 
 class StoredDelivery(msgspec.Struct, frozen=True):

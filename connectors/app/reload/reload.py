@@ -208,6 +208,17 @@ class Reloading:
             await self._note()
         return outcome
 
+    async def renew_connectors(self) -> None:
+        """Start and end connectors: others than before are to run by the settings.
+
+        Raises:
+            SettingsError: an address cannot be listened on.
+            KernelError: an actor does not answer.
+        """
+        async with self._one_by_one:
+            steps: frozenset[Step] = frozenset({"connectors"})
+            await self._taking_over.carry_out(self.config, steps, self._private)
+
     async def _reload(self) -> Outcome | None:
         try:
             settings = await trio.to_thread.run_sync(self._source.load)

@@ -20,6 +20,7 @@ from actors.messages.inbound import Address, Inbound
 from actors.messages.inbound import Usage as Tokens
 from connectors.chat.server_transport import caller_at
 from connectors.web.errors import (
+    MISDIRECTED,
     ApiError,
     error_body,
     log_refusal,
@@ -33,6 +34,7 @@ from connectors.web.exchange import (
     watch_client,
 )
 from connectors.web.openai import protocol as wire
+from connectors.web.peers import PassedRequest, Peers, RequestPasser, is_passed_on
 from connectors.web.request import (
     RequestContext,
     check_access,
@@ -67,8 +69,14 @@ class CompletionContext(RequestContext):
     earlier: Callable[[str], Awaitable[Earlier | None]]
     """Gives what became of a message, by its platform id. On the kernel's side."""
 
+    peers: Peers | None = None
+    """The other nodes of the company; None: there are none."""
+
 
 # Chosen: clients give up far earlier; each repetition looks the ones before it up.
+MOST_IDS = 1000
+"""Ids that are tried; by far enough as long as this node works on any chats."""
+
 MOST_UNDER_ONE_KEY = 20
 """How often one message is taken up under one `Idempotency-Key`."""
 
@@ -80,6 +88,9 @@ class CompletionCall(msgspec.Struct, frozen=True):
     inbound: Inbound
     created: int
     """Unix seconds."""
+
+    body: bytes
+    """The request's, as it came."""
 
     @property
     def completion_id(self) -> str:
@@ -102,6 +113,7 @@ class CompletionsEndpoint:
     def __init__(self, context: CompletionContext) -> None:
         self.context = context
         self.waiting = OpenExchanges()
+        self.passer = None if context.peers is None else RequestPasser(context.peers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -115,9 +127,47 @@ class CompletionsEndpoint:
             await refuse(scope, error)(scope, receive, send)
             return
         try:
-            await self._answer(asked, scope, receive, send)
+            while await self._is_misdirected(asked, scope, receive, send):
+                pass  # its chat is moving just now
         except ApiError as error:
             await refuse(scope, error, asked.headers)(scope, receive, send)
+
+    async def _is_misdirected(
+        self, asked: CompletionCall, scope: Scope, receive: Receive, send: Send
+    ) -> bool:
+        """Answer, or have the node answer that works on the chat.
+
+        Returns:
+            True: it was this node, but no longer is; ask again.
+
+        Raises:
+            ApiError: it was refused, or failed.
+        """
+        if await self._is_passed_on(asked, scope, receive, send):
+            return False
+        try:
+            await self._answer(asked, scope, receive, send)
+        except ApiError as error:
+            if error.status != MISDIRECTED or is_passed_on(scope):
+                raise
+            return True
+        return False
+
+    async def _is_passed_on(
+        self, asked: CompletionCall, scope: Scope, receive: Receive, send: Send
+    ) -> bool:
+        """Have another node answer, if that one works on the chat."""
+        if self.passer is None:
+            return False
+        address = asked.inbound.address
+        names = {name for name, _ in scope["headers"]}
+        # So that it is taken once, however often it is sent.
+        key = (KEY_HEADER.encode(), f"node-{asked.inbound.id}".encode())
+        further = () if key[0] in names else (key,)
+        request = PassedRequest(
+            scope, asked.body, address.connector, further, has_host=False
+        )
+        return await self.passer.pass_on(request, address.chat, receive, send)
 
     def stop(self) -> None:
         """End all requests that wait, because the server stops."""
@@ -138,16 +188,18 @@ class CompletionsEndpoint:
             raise unknown_model(asked.model, known)
         received_at = context.clock.wall()
         inbound = self._make_inbound(request, asked, received_at)
-        return CompletionCall(asked, inbound, int(received_at))
+        return CompletionCall(asked, inbound, int(received_at), body)
 
     def _make_inbound(
         self, request: Request, asked: wire.ChatRequest, received_at: float
     ) -> Inbound:
         conversation = wire.read_conversation(asked)
-        new_id = self.context.ids.new()
         user = check_name(asked.user or "", "user")
         header = request.headers.get(CONVERSATION_HEADER, "")
         chat = check_name(header, CONVERSATION_HEADER) or user
+        new_id = self.context.ids.new()
+        if self.passer is not None and not chat:
+            new_id = self._id_of_ours(new_id)
         key = check_name(request.headers.get(KEY_HEADER, ""), KEY_HEADER)
         return Inbound(
             id=new_id,
@@ -170,6 +222,15 @@ class CompletionsEndpoint:
             history=() if chat else conversation.history,
         )
 
+    def _id_of_ours(self, new_id: str) -> str:
+        """Choose an id that, as the name of a chat, this node works on."""
+        name, peers = self.context.settings.name, self.context.peers
+        for _ in range(MOST_IDS):
+            if peers is None or peers.where(name, new_id).is_here:
+                break
+            new_id = self.context.ids.new()
+        return new_id
+
     async def _answer(
         self, asked: CompletionCall, scope: Scope, receive: Receive, send: Send
     ) -> None:
@@ -185,6 +246,8 @@ class CompletionsEndpoint:
                     await self._serve(taken, exchange, scope, receive, send)
                     return
             before, known = await self._recall(taken)
+            if await self._is_passed_on(before, scope, receive, send):
+                return
             exchange = self._open(before, hears_drafts=False)
             with self.waiting.holding(before.inbound.correlation_id, exchange):
                 # Read again: more may have been said before this one could listen.

@@ -30,6 +30,7 @@ from connectors.web.errors import unknown_model
 from connectors.web.openai import protocol as wire
 from connectors.web.openai.completions import CompletionContext, CompletionsEndpoint
 from connectors.web.operations import Operations, operation_routes, requests_counter
+from connectors.web.peers import Peers, RestEndpoint
 from connectors.web.platform_webhooks import PlatformEndpoint
 from connectors.web.server import HttpSettings, make_app, open_socket, serve
 from connectors.web.webhooks import IncomingWebhooks, WebhookEndpoint
@@ -132,6 +133,7 @@ class HttpTransport(ServerTransport):
         self._operations = operations
         self._clock = clock
         self._ids = ids
+        self._peers: Peers | None = None
         self._completions: CompletionsEndpoint | None = None
         """Only touched on the edge's thread."""
 
@@ -196,7 +198,19 @@ class HttpTransport(ServerTransport):
         with contextlib.suppress(BridgeError):
             await self._bridge.call(self._settle, inbound.correlation_id, reason)
 
+    def share(self, peers: Peers | None) -> None:
+        """Set the other nodes, if there are any; before `listen`."""
+        self._peers = peers
+
     async def _serve(self, ingress: Ingress, sock: socket.socket) -> None:
+        peers = self._peers
+
+        async def enter(inbound: Inbound) -> bool:
+            if peers is None:
+                return await ingress.accept(inbound)
+            with peers.entering(self._settings.name, inbound.address.chat):
+                return await ingress.accept(inbound)
+
         async def earlier(platform_id: str) -> Earlier | None:
             found = await ingress.earlier(self._settings.name, platform_id)
             return None if found is None else await all_inlined(found, self._blobs)
@@ -208,21 +222,34 @@ class HttpTransport(ServerTransport):
             record_attempt=ingress.refuse,
             agents=self._agents,
             ids=self._ids.branch(),
-            accept=ingress.accept,
+            accept=ingress.accept if peers is None else enter,
             earlier=earlier,
+            peers=peers,
         )
         completions = self._completions = CompletionsEndpoint(context)
         webhooks = self._doors and WebhookEndpoint(self._doors, context)
+        rest = [
+            *(webhooks.routes if webhooks else ()),
+            *PlatformEndpoint(self._gates, context).routes,
+        ]
+        passer, name = completions.passer, self._settings.name
+        if passer is not None:
+            most = self._settings.max_body_bytes
+            other = RestEndpoint(make_app(rest), passer, name, most)
+            rest = [Route("/{path:path}", other)]
         app = make_app(
             [
                 Route("/v1/chat/completions", completions, methods=["POST"]),
                 *model_routes(context, int(self._clock.wall())),
                 *operation_routes(self._operations, self._bridge, context.refusal),
-                *(webhooks.routes if webhooks else ()),
-                *PlatformEndpoint(self._gates, context).routes,
+                *rest,
             ]
         )
-        await serve(app, sock, self._settings, completions.stop, self._requests)
+        try:
+            await serve(app, sock, self._settings, completions.stop, self._requests)
+        finally:
+            if passer is not None:
+                await passer.aclose()
 
     def give_up(self, reason: str) -> None:
         """End all requests that wait for an answer with 503."""
@@ -302,6 +329,7 @@ def make_transport(
         clock=parts.clock,
         ids=parts.ids,
     )
+    transport.share(parts.peers)
     transport.open_gates(parts.gates)
     transport.open_doors(parts.doors)
     transport.keep_files(parts.blobs)

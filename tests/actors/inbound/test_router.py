@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
+import trio
 import trio.testing
 
 from actors import names
 from actors.inbound.copies import copy_id
-from actors.inbound.recovery import ROUTE_EVERY, ROUTED_AT_ONCE
+from actors.inbound.recovery import (
+    RECOVER_AFTER,
+    ROUTE_EVERY,
+    ROUTED_AT_ONCE,
+    SWEEP_EVERY,
+)
 from actors.inbound.router import Router
 from actors.journal.commits import as_accept
 from actors.messages.inbound import Address, DelegationChain, Inbound
+from actors.messages.keys import chat_partition
 from actors.protocol import (
     Deliver,
     DrainOutbox,
@@ -26,6 +34,7 @@ from actors.protocol import (
 )
 from actors.rules.groups.assignments import StickyRoutes
 from actors.rules.groups.routes import routing_table
+from actors.services import Duties
 from runtime.actor.messages import Keyed
 from runtime.errors import CorruptError
 from runtime.store.in_memory import MemoryStore
@@ -68,13 +77,19 @@ class Crossing:
 
 @asynccontextmanager
 async def open_crossing(
-    clock: Clock, store: MemoryStore, default_agent: str = "anna"
+    clock: Clock,
+    store: MemoryStore,
+    default_agent: str = "anna",
+    duties: Duties | None = None,
 ) -> AsyncGenerator[Crossing]:
     async with virtual(clock) as system:
         probes = {name: probe(system, names.sessions(name)) for name in ("anna", "ben")}
         probes["connector"] = probe(system, names.connector("fake"))
         table = routing_table(("anna", "ben"), default_agent=default_agent)
-        router = Router(StickyRoutes(table), frozenset({"fake"}), make_services(store))
+        services = make_services(store)
+        if duties is not None:
+            services = replace(services, duties=duties)
+        router = Router(StickyRoutes(table), frozenset({"fake"}), services)
         yield Crossing(system.spawn(router, name=names.ROUTER), probes)
 
 
@@ -102,6 +117,39 @@ async def test_what_was_accepted_before_is_heard_at_the_start(
     await store.commit(Commit(at=1.0, settles=(Settle("m3", "replied"),)))
     async with open_crossing(autojump_clock, store) as crossing:
         assert (await crossing.heard())["anna"] == [words()]
+
+
+async def test_chats_of_other_nodes_are_left_to_them_until_they_are_ours(
+    autojump_clock: Clock,
+) -> None:
+    store, duties = MemoryStore(), Duties()
+    duties.is_shared = lambda connector: connector == "fake"
+    duties.parts = frozenset()
+    await stored(store, words())
+    async with open_crossing(autojump_clock, store, duties=duties) as crossing:
+        late = words(number=2)
+        await stored(store, late)
+        crossing.router.tell(Route(late))  # came in here, and is theirs
+        assert (await crossing.heard())["anna"] == []
+        await trio.sleep(SWEEP_EVERY + 1.0)
+        assert (await crossing.heard())["anna"] == []
+        duties.parts = frozenset({chat_partition("fake", "room")})
+        crossing.router.tell(RouteUnanswered())
+        await trio.sleep(2 * RECOVER_AFTER)
+        assert (await crossing.heard())["anna"] == [words(), late]
+
+
+def test_what_is_not_shared_is_the_work_of_one() -> None:
+    duties = Duties()
+    assert duties.has_chat("fake", "room")
+    duties.parts, duties.has_rest = frozenset({7}), False
+    duties.is_shared = lambda connector: connector == "http"
+    assert duties.has("http", 7)
+    assert not duties.has("http", 8)
+    assert not duties.has("fake", 7)
+    duties.has_rest = True
+    assert duties.has("fake", 8)
+    assert not duties.has("http", 8)
 
 
 async def test_who_was_restarted_hears_again_what_is_not_settled(

@@ -16,6 +16,7 @@ from hypothesis.stateful import (
 from actors.journal.commits import as_accept
 from actors.journal.unsettled import PAGE, OpenMessages, unanswered
 from actors.messages.inbound import Address, DelegationChain
+from actors.messages.keys import chat_partition
 from runtime.fairness import most_of_one
 from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Settle
@@ -125,3 +126,10 @@ async def test_other_connectors_and_what_cannot_be_read_are_left_out() -> None:
     garbled = msgspec.structs.replace(whole, body=b"\xff{")
     await store.commit(Commit(at=1.0, accepts=(garbled,)))
     assert await unanswered(store, "fake") == {"m1": ("", words().sender_id)}
+
+
+async def test_what_other_nodes_answer_is_counted_by_them() -> None:
+    store = await stored(words(), words(number=2, address=Address("fake", "there")))
+    part = chat_partition("fake", "there")
+    found = await unanswered(store, "fake", lambda _, found: found == part)
+    assert found.keys() == {"m2"}

@@ -12,15 +12,33 @@ import pytest
 import trio
 import trio.testing
 
+from actors.config.limits import ApprovalConfig
+from actors.errors import MisdirectedError
+from actors.messages.keys import chat_partition
 from connectors.app.forwarding import ConnectionForwarder, close_moved, probe_answer
-from connectors.app.nodes import comparable, differing, open_node, reachable
+from connectors.app.nodes import (
+    comparable,
+    differing,
+    is_sharing,
+    open_node,
+    reachable,
+)
 from connectors.chat.server_transport import ListenError
 from connectors.commands.common.database import DatabaseChoice
 from connectors.commands.forget_person import ORDER, erase_now
-from connectors.config.app import AppConfig, HttpConfig, NodesConfig, StoreConfig
+from connectors.config.app import (
+    AppConfig,
+    ConnectorConfig,
+    HttpConfig,
+    NodesConfig,
+    StoreConfig,
+)
 from connectors.settings.load import check_nodes, load_app
-from runtime.errors import SettingsError
+from connectors.web.peers import NodePlace
+from runtime.errors import FencedError, SettingsError
+from runtime.store.rows import PARTS, Append, Commit, Entry, NewEvent
 from tests.support.store.postgresql import emptied, shared_process
+from tests.support.store.rows import heard
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,6 +145,73 @@ async def standing(
 ) -> None:
     for door in (await forwarder.stand(config, node.wait_seat)).values():
         door.close()
+
+
+async def test_a_node_works_on_a_chat_once_it_has_begun_there(tmp_path: Path) -> None:
+    emptied()
+    part = chat_partition("http", "lobby")
+    with trio.fail_after(PATIENCE):
+        async with open_node(settings(tmp_path, "a")) as a:
+            await a.wait_turn()
+            await a.wait_seat()
+            duties = a.new_duties()
+            mine, going = a.parts()
+            assert (len(mine), len(going)) == (PARTS, 0)
+            assert a.where("http", "lobby") == NodePlace("a")  # it has not begun there
+            with pytest.raises(MisdirectedError), a.entering("http", "lobby"):
+                pass
+            duties.parts = mine
+            assert a.where("http", "lobby").is_here
+            assert a.where_rest("http").is_here
+            with a.entering("http", "lobby"):
+                assert a.is_entered(part)
+            assert not a.is_entered(part)
+            assert [*a.leases_for(told(SHARED, part))] == [f"part/{part}"]
+            assert [*a.leases_for(told(OTHER, part))] == ["company"]
+            assert a.leases_for(told("drafts/7", part)) == {}
+            assert not a.concerns_others(Commit(at=0.0, accepts=(heard("m"),)))
+
+
+async def test_a_node_knows_where_the_others_work_and_gets_what_they_leave(
+    tmp_path: Path,
+) -> None:
+    emptied()
+    first, second = settings(tmp_path, "a"), settings(tmp_path, "b")
+    with trio.fail_after(PATIENCE):
+        async with open_node(first) as a:
+            await a.wait_turn()
+            async with open_node(second) as b:
+                await b.wait_turn()
+                place = NodePlace("a", "127.0.0.1", port_of(first))
+                assert b.where("http", "lobby") == b.where_rest("http") == place
+                with pytest.raises(FencedError):
+                    b.leases_for(told(SHARED, chat_partition("http", "lobby")))
+                guest = Entry(kind="guest", id="g", part=0, body=b"")
+                assert b.concerns_others(Commit(at=0.0, entries=(guest,)))
+                assert b.concerns_others(Commit(at=0.0, accepts=(heard("m"),)))
+                await a.prepare_to_leave()
+                while b.where("http", "lobby") != NodePlace("a"):
+                    await trio.testing.wait_all_tasks_blocked(0.01)  # it is leaving
+                await a.hand_over()
+                await b.wait_seat()
+                assert len(b.parts()[0]) == PARTS
+
+
+SHARED, OTHER = "anna/http/lobby//sam", "anna/telegram/lobby//sam"
+
+
+def told(stream: str, part: int) -> Commit:
+    event = NewEvent("said", b"{}")
+    row = Append(stream=stream, expected=0, part=part, events=(event,))
+    return Commit(at=0.0, appends=(row,))
+
+
+def test_work_is_not_shared_where_approvals_are_asked_for_elsewhere() -> None:
+    connectors: dict[str, ConnectorConfig] = {"http": HttpConfig()}
+    assert is_sharing(AppConfig(connectors=connectors))
+    assert not is_sharing(AppConfig())
+    asked = ApprovalConfig(approval_chat="telegram/1")
+    assert not is_sharing(AppConfig(connectors=connectors, approvals=asked))
 
 
 async def test_an_address_that_is_taken_is_named_with_its_table(tmp_path: Path) -> None:
@@ -254,6 +339,14 @@ def test_no_value_of_a_setting_can_be_read_from_what_is_compared() -> None:
                 connectors={"http": HttpConfig(port=0)},
             ),
             ["nodes.address", "store.synchronous", "connectors.http.port"],
+        ),
+        (
+            AppConfig(
+                nodes=NodesConfig(name="a"),
+                store=StoreConfig(kind="postgresql"),
+                connectors={"http": HttpConfig()},
+            ),
+            ["nodes.address"],
         ),
         (
             AppConfig(

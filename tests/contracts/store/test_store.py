@@ -99,7 +99,7 @@ async def test_messages_are_listed_in_the_order_of_acceptance(store: Store) -> N
     await store.commit(settling("m1"))
     assert await names_unsettled(store) == ["m2", "m4", "m3"]
     assert await store.unsettled_keys() == tuple(
-        MessageKey(row.number, row.id, row.connector, row.platform_id)
+        MessageKey(row.number, row.id, row.connector, row.platform_id, row.part)
         for row in await store.unsettled()
     )
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+import trio
 from click.testing import CliRunner
 from msgspec import structs
 
@@ -18,11 +19,12 @@ from runtime.postgresql.nodes import NodeCard, NodeDesk, NodesFromOutside, Nodes
 from runtime.postgresql.server import PostgresqlOptions, PostgresqlServer
 from runtime.postgresql.store import PostgresqlStore
 from runtime.postgresql.threads import claim
+from runtime.store.rows import PARTS, Commit
 from tests.support.store.postgresql import emptied, shared_process, use_standby
-from tests.support.store.rows import accepting
+from tests.support.store.rows import accepting, events
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import AsyncGenerator, Callable, Generator
     from pathlib import Path
 
     from runtime.nodes.rows import Member
@@ -70,9 +72,17 @@ def nodes(*names: str) -> Generator[list[Life]]:
         yield lives
 
 
-async def opened(seat: Fence) -> PostgresqlStore:
+async def opened(
+    seat: Fence, leases: Callable[[Commit], dict[str, int]] | None = None
+) -> PostgresqlStore:
     """Open the store of the node that runs the company."""
-    options = PostgresqlOptions(seat=seat, away_for=0.5)
+
+    def concerns_others(commit: Commit) -> bool:
+        return bool(commit.appends)
+
+    options = PostgresqlOptions(
+        seat=seat, away_for=0.5, leases=leases, concerns_others=concerns_others
+    )
     server = PostgresqlServer(shared_process().dsn("callboard"), options)
     return await PostgresqlStore.open(server)
 
@@ -99,7 +109,7 @@ async def test_a_lease_comes_and_goes_while_the_node_writes_for_another() -> Non
         before = db.execute(written).fetchall()
         plan, look = a.plan()
         a.desk.carry_out(structs.replace(plan, adopt={"scheduler": "a"}), look)
-        owners = "SELECT name, owner FROM lease ORDER BY name"
+        owners = "SELECT name, owner FROM lease WHERE owner <> '' ORDER BY name"
         assert db.execute(owners).fetchall() == [(COMPANY, "a"), ("scheduler", "a")]
         a.desk.give({"scheduler": "b"})
         assert db.execute(owners).fetchall() == [(COMPANY, "a"), ("scheduler", "b")]
@@ -150,6 +160,59 @@ async def test_a_commit_under_an_older_epoch_is_refused() -> None:
             await store.commit(accepting("late"))
         await store.aclose()
         assert await is_refused(seat)
+
+
+@asynccontextmanager
+async def with_part(a: Life) -> AsyncGenerator[PostgresqlStore]:
+    """Open the store of a node that has part 7 besides the company."""
+    plan, look = a.plan()
+    a.desk.carry_out(structs.replace(plan, adopt={"part/7": "a"}), look)
+    held = {x.name: x.epoch for x in a.desk.beat().leases if x.owner == "a"}
+
+    def leases(commit: Commit) -> dict[str, int]:
+        if any(row.part != 7 for row in commit.appends):
+            raise FencedError("another node's")
+        return {"part/7": held["part/7"]} if commit.appends else {}
+
+    store = await opened(a.seat(), leases)
+    yield store
+    await store.aclose()
+
+
+MINE = Commit(at=0.0, appends=(events("mine", 0),))
+
+
+async def test_a_commit_for_another_nodes_chat_is_refused_alone() -> None:
+    with nodes("a") as (a,):
+        async with with_part(a) as store:
+            row = structs.replace(events("theirs", 0), part=8)
+            refused: list[object] = []
+            async with trio.open_nursery() as nursery:  # all in one group
+                nursery.start_soon(store.commit, MINE)
+                store.submit(Commit(at=0.0, appends=(row,)), refused.append)
+                nursery.start_soon(store.commit, accepting("neighbour"))
+            assert isinstance(refused[0], FencedError)
+            assert [each.id for each in await store.unsettled()] == ["neighbour"]
+            assert len(await store.read("mine")) == 1
+
+
+async def test_nodes_look_again_at_what_concerns_them_and_at_nothing_else() -> None:
+    with nodes("a") as (a,):
+        async with with_part(a) as store:
+            await store.was_changed_outside()
+            await store.commit(accepting("nobody's business"))
+            assert not await store.was_changed_outside()
+            await store.commit(MINE)
+            assert await store.was_changed_outside()
+
+
+async def test_a_part_that_is_another_nodes_by_now_takes_no_events() -> None:
+    with nodes("a") as (a,), beside() as db:
+        async with with_part(a) as store:
+            db.execute("UPDATE lease SET epoch = epoch + 1 WHERE name = 'part/7'")
+            await store.commit(accepting("needs no lease"))
+            with pytest.raises(StoreUnavailableError, match="taken"):
+                await store.commit(MINE)
 
 
 @contextmanager
@@ -248,9 +311,12 @@ def test_operators_see_nodes_move_the_company_and_forget_who_is_gone() -> None:
             ("b", True),
         ]
         assert known[0].card == CARD
-        assert [each.owner for each in leases] == ["a"]
-        assert outside.want("a", "b") == [COMPANY]
-        assert a.desk.beat().leases[0].wanted == "b"
+        assert [each.name for each in leases if each.owner == "a"] == [COMPANY]
+        assert len(leases) == 1 + PARTS
+        assert not outside.want(COMPANY, "b", "a")
+        assert outside.want(COMPANY, "a", "b")
+        wanted = [each.wanted for each in a.desk.beat().leases if each.name == COMPANY]
+        assert wanted == ["b"]
         assert not outside.remove("a")  # it has the company
         a.desk.give({COMPANY: "b"})
         a.desk.leave()
@@ -281,7 +347,7 @@ def test_draining_names_the_node_that_got_the_company_in_the_end(
         ended = pool.submit(CliRunner().invoke, command, words)
         wanted = ""
         while not (wanted or ended.done()):
-            wanted = next(each.wanted for each in a.desk.beat().leases)
+            wanted = max(each.wanted for each in a.desk.beat().leases)
         other = "b" if wanted == "c" else "c"
         a.desk.give({COMPANY: other})
         assert ended.result().output == f"node {other} runs the company now\n"

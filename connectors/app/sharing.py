@@ -1,0 +1,218 @@
+"""Nodes that share work: has a running company do what its node has leases for.
+
+A part, which is 1/256 of all chats of shared connectors, begins with a look at its open
+rows, as a process does at its start. It is given to another node in a moment in which
+nothing of it is under way. What is not shared begins with its connectors, and is given
+away once those are at rest. When another node took over, there is nothing to do here:
+then the whole company in this process is killed (`nodes.py`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from actors import names
+from actors.journal.unsettled import read_keys
+from actors.messages.keys import SessionKey, chat_partition, parse_key
+from actors.protocol import RouteUnanswered
+from actors.schedule.messages import AppointmentsChanged
+from actors.webhooks.messages import SendNotices
+from connectors.app.nodes import LOOKS, is_shared
+from runtime.actor.ref import UNANSWERED
+from runtime.errors import KernelError
+from runtime.nodes.rows import COMPANY, PART
+from runtime.store.rows import Commit
+from runtime.supervision.keyed import StopKey
+from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection
+
+    from connectors.app.app import App
+    from connectors.app.forwarding import ConnectionForwarder
+    from connectors.app.nodes import CompanySeat
+    from connectors.app.reload.reload import Reloading
+
+LOG = EventLog("nodes")
+
+PAGE = 1000
+STOPPED_WITHIN = 10.0
+"""Seconds that a conversation is given to end that goes on at another node."""
+
+
+class SharedWork:
+    """What a node does of the company's work, as its leases come and go.
+
+    Args:
+        app: the company in this process.
+        seat: as which node, and its duties, which are changed here.
+        reloading: starts and ends connectors.
+        forwarder: passes connections on to what is not shared, while that is elsewhere.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        seat: CompanySeat,
+        reloading: Reloading,
+        forwarder: ConnectionForwarder,
+    ) -> None:
+        self._app = app
+        self._seat = seat
+        self._node = seat.node
+        self._duties = seat.duties
+        self._reloading = reloading
+        self._forwarder = forwarder
+        self.scope = trio.CancelScope()
+        """Cancelled when the company is about to end."""
+
+    async def run(
+        self, announce: Callable[[App, Collection[str]], Awaitable[object]]
+    ) -> None:
+        """Follow the leases until `scope` is cancelled.
+
+        Args:
+            announce: says where connectors listen that have started.
+
+        Raises:
+            KernelError: what is not shared cannot begin here.
+            OSError: an address cannot be listened on.
+        """
+        with self.scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._follow_parts)
+                while True:
+                    await self._pass_on_rest()
+                    before = set(self._app.transports)
+                    await self._begin_rest()
+                    started = self._app.transports.keys() - before
+                    nursery.start_soon(announce, self._app, started)
+                    await self._node.wait_wanted()
+                    await self._end_rest()
+
+    # --- what is not shared -----------------------------------------------------------
+
+    async def _pass_on_rest(self) -> None:
+        """Pass connections on until what is not shared is this node's."""
+        app = self._app
+        app.sockets = await self._forwarder.stand(
+            self._reloading.config,
+            self._node.wait_seat,
+            beside=app.transports.keys(),
+            given=app.sockets,
+            has_probes=False,
+        )
+
+    async def _begin_rest(self) -> None:
+        if self._duties.has_rest:
+            return
+        LOG.info("this node runs the company")
+        self._seat.runs_rest = self._duties.has_rest = True
+        await self._reloading.renew_connectors()
+        self._take_up()
+        for webhook in self._app.receivers:
+            self._tell(names.notifier(webhook.name), SendNotices())
+
+    async def _end_rest(self) -> None:
+        """Bring what is not shared to rest, and give it away."""
+        LOG.info("giving the company to another node")
+        self._seat.runs_rest = False
+        await self._reloading.renew_connectors()
+        self._duties.has_rest = False
+        await self._end_conversations(lambda key: not self._is_shared(key.connector))
+        await self._node.give((COMPANY,))
+
+    # --- parts ------------------------------------------------------------------------
+
+    async def _follow_parts(self) -> None:
+        while True:
+            mine, going = self._node.parts()
+            present = self._duties.parts or frozenset[int]()
+            if new := mine - going - present:
+                self._duties.parts = present | new
+                self._take_up()
+            if going:
+                try:
+                    await self._release(going)
+                except (KernelError, *UNANSWERED) as error:
+                    LOG.warning("parts not given away yet", why=str(error))
+            await self._node.wait_changed(self._node.ttl / LOOKS)
+
+    async def _release(self, going: frozenset[int]) -> None:
+        """Give those parts away of which nothing is under way."""
+        present = self._duties.parts or frozenset[int]()
+        idle = frozenset(going - await self._busy())
+        idle = frozenset(x for x in idle if not self._node.is_entered(x))
+        if not idle:
+            return
+        # Who comes now waits, until it is known where the part is.
+        self._duties.parts = present - idle
+        await self._flush()
+        still = idle & await self._busy()
+        gone = idle - still
+        await self._end_conversations(
+            lambda key: (
+                self._is_shared(key.connector)
+                and chat_partition(key.connector, key.chat) in gone
+            )
+        )
+        await self._flush()
+        await self._node.give([f"{PART}{part}" for part in gone])
+        if still:
+            self._duties.parts = (self._duties.parts or frozenset()) | still
+            self._take_up()
+
+    async def _busy(self) -> set[int]:
+        """Find the parts of which something is open.
+
+        Raises:
+            StoreError: the server is away.
+        """
+        store, shared = self._app.store, self._is_shared
+        keys = await read_keys(store)
+        found = {key.part for key in keys if shared(key.connector)}
+        after = 0
+        while True:
+            rows = await store.undelivered(after=after, limit=PAGE)
+            found |= {row.part for row in rows if shared(row.connector)}
+            if len(rows) < PAGE:
+                return found
+            after = rows[-1].number
+
+    # --- both -------------------------------------------------------------------------
+
+    def _is_shared(self, connector: str) -> bool:
+        return is_shared(self._reloading.config, connector)
+
+    async def _flush(self) -> None:
+        """Wait until all is stored that was handed to the store before."""
+        await self._app.store.commit(Commit(at=self._app.clock.wall()))
+
+    async def _end_conversations(self, is_meant: Callable[[SessionKey], bool]) -> None:
+        """End conversations that are awake: their memory is old when they come back."""
+        for name in [*self._app.system.kernel.names]:
+            above, _, rest = name.partition("/sessions/")
+            supervisor = f"{above}/sessions"
+            if not rest:
+                above, _, rest = name.partition("/consultants/")
+                supervisor = f"{above}/consultants"
+            if not (rest and above.startswith(names.AGENTS)):
+                continue
+            try:
+                is_to_end = is_meant(parse_key(rest))
+            except ValueError:
+                continue
+            found = self._app.system.find(supervisor)
+            if is_to_end and found is not None:
+                await found.ask(StopKey(rest), timeout=STOPPED_WITHIN)
+
+    def _take_up(self) -> None:
+        """Have looked for what an earlier node left."""
+        self._tell(names.ROUTER, RouteUnanswered())
+        self._tell(names.SCHEDULER, AppointmentsChanged())
+
+    def _tell(self, name: str, message: object) -> None:
+        if (found := self._app.system.find(name)) is not None:
+            found.tell(message)
