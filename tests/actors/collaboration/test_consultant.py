@@ -210,6 +210,29 @@ async def test_a_cancelled_question_is_paid_for_and_forgotten(
         assert told.outcome == "unknown_session"
 
 
+async def test_asked_again_while_it_is_being_cancelled_it_thinks_anew(
+    autojump_clock: Clock,
+) -> None:
+    async with open_desk(autojump_clock, MemoryStore(fails_at=(1,))) as desk:
+        first = desk.ask(asked())
+        await trio.testing.wait_all_tasks_blocked()
+        desk.ref.tell(CancelConsult("m1"))
+        again = desk.ask(asked(attempt=2))  # the disk is full: the first is not ended
+        desk.ref.tell(TurnEnded(desk.starts[0].turn_id, Finished("too late")))
+        desk.ended = 1
+        await desk.end(Finished("anew"))
+        assert (await first).outcome == "cancelled"
+        assert await again == ConsultationResult("ok", "anew")
+        assert [each.attempt for each in desk.starts] == [1, 2]
+
+
+async def test_what_comes_too_late_is_late_at_once(autojump_clock: Clock) -> None:
+    async with open_desk(autojump_clock) as desk:
+        await trio.sleep(200)  # its deadline is at 100
+        assert (await desk.ask(asked())).outcome == "late"
+        assert trio.current_time() == 200
+
+
 async def test_when_the_time_is_up_it_is_late(autojump_clock: Clock) -> None:
     async with open_desk(autojump_clock) as desk:
         assert (await desk.ask(asked())).outcome == "late"
