@@ -9,6 +9,7 @@ import msgspec
 from actors import names
 from actors.journal import answers, commits, notices
 from actors.journal.answers import Answer
+from actors.journal.outbox import silent_result
 from actors.messages.state import outcome_of
 from actors.messages.tracing import TracedStep
 from actors.protocol import Deliver, DrainOutbox, MessageSettled
@@ -100,7 +101,8 @@ def dismissal(inbound: Inbound, reason: str, text: str, services: Services) -> A
     """Make the answer that settles a message as dropped.
 
     It tells the sender where one waits: in a direct chat, or for a delegation or a
-    mention. In a group most messages are for no agent here.
+    mention. In a group most messages are for no agent here: only a program that counts
+    answers is told, by silence.
 
     Args:
         inbound: the message.
@@ -111,7 +113,12 @@ def dismissal(inbound: Inbound, reason: str, text: str, services: Services) -> A
     settled: tuple[SettledState, str] = ("dropped", reason)
     is_own = not inbound.chain.agents and inbound.id == inbound.correlation_id
     if is_own and not inbound.is_direct:
-        return Answer(inbound=inbound, settled=settled)
+        # Why stored: a client that waits for the end of each message must learn of it
+        # also if this process ends before it is told.
+        can = services.account(inbound.address.connector).abilities
+        waits = (silent_result(inbound, ":".join(settled)),)
+        told = waits if can.counts_answers else ()
+        return Answer(inbound=inbound, settled=settled, deliveries=told)
     return answers.localised(answers.notice(inbound, text, settled), services)
 
 

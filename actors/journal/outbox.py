@@ -53,9 +53,15 @@ def delivery(
     )
 
 
-def silent_result(inbound: Inbound) -> Delivery:
-    """Make the delivery that tells a client that counts answers that none will come."""
-    return msgspec.structs.replace(delivery(inbound, "", ""), kind="silence")
+def silent_result(inbound: Inbound, ends: str = "") -> Delivery:
+    """Make the delivery that tells a client that counts answers that none will come.
+
+    Args:
+        inbound: the message.
+        ends: see `Delivery.ends`.
+    """
+    silence = delivery(inbound, "", "")
+    return msgspec.structs.replace(silence, kind="silence", ends=ends)
 
 
 def pieces(

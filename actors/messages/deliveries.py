@@ -212,6 +212,11 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """The platform's id of the message it answers."""
 
     kind: Literal["reply", "notice", "silence"] = "reply"
+    ends: str = ""
+    """Of silence: how its message ended, as in `Transport.settle`, when no agent was
+    asked; empty: an agent answered by silence.
+    """
+
     status: Status = ""
     """Kind of progress message; empty if it is none."""
 

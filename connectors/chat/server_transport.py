@@ -259,7 +259,9 @@ class AwaitedMessage:
         """Take an answer off; True if it was the last."""
         if self.over is not None or delivery.is_aside or delivery.trouble == "waiting":
             return False
-        if self._owed.count(delivery):
+        if delivery.ends:
+            self.end(delivery.ends)
+        elif self._owed.count(delivery):
             error = delivery.text if delivery.trouble else ""
             self.end(REPLIED, error)
         return self.over is not None

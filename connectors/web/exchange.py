@@ -132,14 +132,22 @@ class HttpExchange:
             return True
         if self.is_over:
             return False
+        if delivery.ends:
+            self.settle(delivery.ends)
+            return True
         if delivery.trouble == "waiting" or delivery.is_aside:
             return True  # no part of the answer: the request goes on waiting
         if delivery.trouble and delivery.is_root and not self._delivered:
-            wait = (
-                delivery.retry_at - SystemClock().wall() if delivery.retry_at else None
-            )
-            self.fail(trouble_error(delivery.trouble, delivery.text, wait))
+            self._fail_by(delivery)
             return True
+        self._count(delivery)
+        return True
+
+    def _fail_by(self, delivery: Delivery) -> None:
+        wait = delivery.retry_at - SystemClock().wall() if delivery.retry_at else None
+        self.fail(trouble_error(delivery.trouble, delivery.text, wait))
+
+    def _count(self, delivery: Delivery) -> None:
         self._delivered.add(delivery.id)
         self.usage += delivery.usage or Usage()
         if delivery.is_root and not delivery.part:
@@ -149,7 +157,6 @@ class HttpExchange:
             self._whole_script.add(self._whole.deliver(delivery))
         if self._owed.count(delivery):
             self._finish()
-        return True
 
     def catch_up(self, known: Earlier) -> None:
         """Add all answers that came before this exchange was opened."""

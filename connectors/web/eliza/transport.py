@@ -113,6 +113,8 @@ class ElizaTransport(ServerTransport):
             shown = await self._bring(delivery)
             receipt = await self._keep(delivery, shown)
             said = linked(delivery, shown)
+        elif delivery.ends:
+            await self._end_job(delivery.correlation_id, delivery.ends)
         with contextlib.suppress(BridgeError):
             # Without the loop no request waits; the answer is stored.
             await self._parts.bridge.call(self._deliver, said)
@@ -127,14 +129,17 @@ class ElizaTransport(ServerTransport):
     async def settle(self, inbound: Inbound, reason: str) -> None:
         """End the job and the requests that wait: no more answers will come."""
         correlation_id = inbound.correlation_id
+        await self._end_job(correlation_id, reason)
+        with contextlib.suppress(BridgeError):
+            await self._parts.bridge.call(self._settle, correlation_id, reason)
+        self.services.messages.settled(inbound, reason)
+
+    async def _end_job(self, correlation_id: str, reason: str) -> None:
         try:
             await self.services.jobs.settled(correlation_id, reason)
         except StoreError as error:
             # The job ends at its own deadline.
             LOG.warning("job not ended yet", why=str(error))
-        with contextlib.suppress(BridgeError):
-            await self._parts.bridge.call(self._settle, correlation_id, reason)
-        self.services.messages.settled(inbound, reason)
 
     async def _bring(self, delivery: Delivery) -> Json:
         """Copy a delivery's file to where clients of its channel can load it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import trio.testing
+from msgspec import structs
 
 from actors.config.agents import AgentConfig
 from actors.errors import ModelBusyError
@@ -144,6 +145,18 @@ async def test_a_group_s_message_for_nobody_is_settled_without_a_word(
     assert cast.platform.settled == [(inbound.id, "dropped:not_addressed")]
     assert cast.platform.said() == []
     assert await cast.inbox() == {"dropped": 1}
+
+
+async def test_who_waits_in_a_group_is_told_by_what_was_stored_with_the_end(
+    autojump_clock: Clock,
+) -> None:
+    cast = Cast(platform=Platform(is_direct=False))
+    cast.platform.can = structs.replace(cast.platform.can, counts_answers=True)
+    async with open_company(autojump_clock, cast):
+        inbound = cast.platform.write("hello everybody")
+        (told,) = await cast.platform.wait_deliveries(1)
+    assert (told.kind, told.ends) == ("silence", "dropped:not_addressed")
+    assert told.reply_to == inbound.platform_id
 
 
 async def test_a_conversation_is_remembered_through_sleep(

@@ -92,6 +92,10 @@ ENDS: dict[str, tuple[dict[str, Any], str]] = {
     "answered": ({"text": "good day"}, "completed"),
     "silent": ({"text": "", "kind": "silence"}, "completed"),
     "failed": ({"text": "it failed", "trouble": "broken"}, "failed"),
+    "unheard": (
+        {"text": "", "kind": "silence", "ends": "dropped:not_addressed"},
+        "failed",
+    ),
 }
 
 
@@ -110,7 +114,7 @@ async def test_a_turn_that_ended_lets_clients_write_again(how: str) -> None:
         for each in (note, later, *[ending(inbound, **fields)] * 2):
             await bed.transport.deliver(each)
         await bed.transport.settle(inbound, "replied:ok")
-        if how != "silent":
+        if fields["text"]:
             told = await on(bed, zoe.next, "messageBroadcast")
             assert (told["attachments"], told["actions"]) == ([], ["REPLY"])
         told = await on(bed, zoe.next, "messageComplete")
