@@ -132,7 +132,7 @@ class ElizaTransport(ServerTransport):
         await self._end_job(correlation_id, reason)
         with contextlib.suppress(BridgeError):
             await self._parts.bridge.call(self._settle, correlation_id, reason)
-        self.services.messages.settled(inbound, reason)
+        await self.services.messages.settled(inbound, reason)
 
     async def _end_job(self, correlation_id: str, reason: str) -> None:
         try:

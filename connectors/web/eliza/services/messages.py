@@ -253,11 +253,14 @@ class ChannelMessages:
 
     async def delivered(self, delivery: Delivery) -> None:
         """Tell a channel when this was the last answer to one of its messages."""
-        await self._awaited.answered(self.ingress, delivery)
+        # Why in order: a message is announced before it is complete.
+        async with self._order(delivery.address.chat):
+            await self._awaited.answered(self.ingress, delivery)
 
-    def settled(self, inbound: Inbound, reason: str) -> None:
+    async def settled(self, inbound: Inbound, reason: str) -> None:
         """Tell a channel that one of its messages gets no more answers."""
-        self._awaited.settled(inbound, reason)
+        async with self._order(inbound.address.chat):
+            self._awaited.settled(inbound, reason)
 
     def _complete(self, over: MessageOver) -> None:
         channel = self._channels.find(over.chat)

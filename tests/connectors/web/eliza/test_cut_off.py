@@ -10,12 +10,18 @@ from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address
 from connectors.web.eliza.ids import ZERO, to_uuid
 from connectors.web.eliza.keys import ApiCaller
-from connectors.web.eliza.messages import ChannelEvent, ElizaChannel, eliza_history
+from connectors.web.eliza.messages import (
+    ChannelEvent,
+    ElizaChannel,
+    ElizaMessage,
+    eliza_history,
+)
 from connectors.web.eliza.platform import WebConfig
 from connectors.web.eliza.services.channels import Channels
-from connectors.web.eliza.services.messages import ChannelMessages
+from connectors.web.eliza.services.messages import ChannelMessages, NewMessage
 from connectors.web.history import ConnectorStore
 from runtime.clock import SystemClock
+from tests.fakes.chat.ingress import FakeIngress
 from tests.fakes.store.queued_store import QueuedStore
 
 CHANNEL = to_uuid("lobby")
@@ -27,6 +33,40 @@ ANSWER = Delivery(
     agent="anna",
     text="hello",
 )
+
+
+async def test_a_message_is_announced_before_it_is_complete() -> None:
+    store, told = QueuedStore(), list[ChannelEvent]()
+    room = ConnectorStore(store, SystemClock(), "web")
+    history = eliza_history(room)
+    anna = to_uuid("anna")
+    channels = Channels(room, WebConfig(), lambda: {"anna": anna}, history, told.append)
+    participants = (to_uuid("Zoe"), to_uuid("Sam"), anna)
+    lobby = ElizaChannel(
+        id=CHANNEL, server=ZERO, name="lobby", type="GROUP", participants=participants
+    )
+    await channels.make(ApiCaller(""), lobby)
+    speech = ChannelMessages("web", channels, history, told.append)
+    speech.ingress = ingress = FakeIngress()
+    asked = ElizaMessage(
+        id=to_uuid("m1"),
+        channel=CHANNEL,
+        server=ZERO,
+        author=participants[0],
+        content="hi",
+        at=0,
+    )
+    said = NewMessage(message=asked, inbound_id="m1")
+    told.clear()
+    store.is_open = False
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(speech.post, ApiCaller(""), said)
+        inbound = await ingress.next()
+        nursery.start_soon(speech.settled, inbound, "dropped:not_addressed")
+        await trio.testing.wait_all_tasks_blocked()
+        store.open()
+    kinds = [each.event for each in told]
+    assert kinds == ["messageBroadcast", "messageComplete", "controlMessage"]
 
 
 @pytest.mark.parametrize("is_written_first", [True, False])
