@@ -28,12 +28,11 @@ class Client:
         self.heard: list[tuple[str, Any]] = []
         self.sio: Any = None
 
-    async def connect(self, entity: str) -> None:
+    async def connect(self, entity: str, way: str = "websocket") -> None:
         self.sio = socketio.AsyncClient(reconnection=False, handle_sigint=False)
         self.sio.on("*", self._hear)
         auth = {"entityId": entity, "apiKey": self.key}
-        ways = ["websocket"]
-        await self.sio.connect(self.bed.url, auth=auth, transports=ways)
+        await self.sio.connect(self.bed.url, auth=auth, transports=[way])
 
     async def _hear(self, event: str, payload: Any) -> None:
         self.heard.append((event, payload))

@@ -396,6 +396,9 @@ class SocketServer:
     async def aclose(self) -> None:
         """Disconnect all clients, also those not yet authenticated."""
         self._logs.stop()
+        for each in tuple(self._server.eio.sockets.values()):
+            # Why: a client that polls would hold its request, and with it the end.
+            await each.close(wait=False)
         await self._server.shutdown()
 
     async def _tell(self, item: ChannelEvent | ClientEvent) -> None:

@@ -16,7 +16,7 @@ from actors.transport import Earlier
 from connectors.web.eliza.platform import WebConfig, WebKeyConfig
 from runtime.secret import Secret
 from tests.fakes.web.eliza import ANNA, SAM, ZERO, ZOE, draft, open_web, reply
-from tests.fakes.web.eliza_client import client_of, on
+from tests.fakes.web.eliza_client import Client, client_of, on
 
 if TYPE_CHECKING:
     from actors.messages.deliveries import Delivery
@@ -172,6 +172,19 @@ async def test_a_message_that_comes_again_after_its_end_is_complete_again() -> N
         await on(bed, zoe.emit, "2", sending(channel, "hello"))
         told = await on(bed, zoe.next, "messageComplete")
         assert (told["messageId"], told["status"]) == (inbound.platform_id, "failed")
+
+
+async def test_a_client_that_polls_holds_up_no_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with open_web() as bed:
+        zoe = Client(bed)
+        await on(bed, zoe.connect, ZOE, "polling")
+        await on(bed, zoe.next, "connection_established")
+        bed.serving.cancel()
+        await bed.ended.wait()
+        await on(bed, zoe.close)
+    assert [x.getMessage() for x in caplog.records if x.levelname == "ERROR"] == []
 
 
 async def test_what_changes_in_a_channel_is_told_and_its_end() -> None:
