@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import apsw
@@ -17,7 +18,7 @@ from runtime.errors import CorruptError, StoreError, StoreUnavailableError
 from runtime.sqlite.errors import translate as in_words
 from runtime.sqlite.file import SqliteFile, SqliteOptions
 from runtime.sqlite.store import SqliteStore
-from runtime.telemetry.logs import FIELDS
+from runtime.telemetry.logs import FIELDS, writing
 from tests.support.store.rows import accepting
 
 HASTY = SqliteOptions(busy_timeout=0.01)
@@ -102,6 +103,14 @@ def test_clients_are_told_neither_paths_nor_cures(error: StoreError) -> None:
     over_websocket = fault_of(error)
     assert over_websocket.code == "unavailable"
     assert "/srv" not in str(vars(over_websocket))
+
+
+def test_who_asks_without_end_fills_no_log() -> None:
+    stream = io.StringIO()
+    with writing(stream=stream, shape="json"):
+        for _ in range(500):
+            log_refusal({"type": "http"}, ApiError(401, "no key", code="no_key"))
+    assert len(stream.getvalue().splitlines()) <= 61
 
 
 def test_the_log_has_the_rest(caplog: pytest.LogCaptureFixture) -> None:

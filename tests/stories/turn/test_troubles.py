@@ -71,6 +71,21 @@ def outcome_of_turns(cast: Cast, outcome: str) -> bool:
     return line in cast.metrics.render().decode()
 
 
+async def test_what_is_said_about_an_agent_is_said_by_its_own_account(
+    autojump_clock: Clock,
+) -> None:
+    agents = {"anna": AgentConfig(), "ben": AgentConfig()}
+    cast = Cast(agents=agents, model=faulty(Says(error=ModelRefusedError("no"))))
+    cast.platform.is_direct = False
+    async with open_company(autojump_clock, cast):
+        for text in ("@ben hello", "/who@ben", "/status@anna"):
+            cast.platform.write(text)
+            await at_rest(cast)
+    said = cast.platform.deliveries
+    assert [each.agent for each in said] == ["", "", ""], "in the runtime's own words"
+    assert [each.speaker for each in said] == ["ben", "ben", "anna"]
+
+
 async def test_a_busy_model_is_asked_again(autojump_clock: Clock) -> None:
     busy = Says(error=ModelBusyError("overloaded", retry_after=3))
     cast = Cast(model=faulty(busy, busy))
