@@ -203,7 +203,7 @@ class LineMetrics:
         ).only
         self._commit_size = metrics.counter(
             "callboard_commits", "Commits that became durable, in groups."
-        )
+        ).only
 
         self.activations = metrics.counter(
             "callboard_group_messages",
@@ -257,4 +257,4 @@ class LineMetrics:
         """Observe one group commit, and how large the WAL is now."""
         self._wal.set(wal_bytes)
         self._commits.observe(seconds)
-        self._commit_size.add(count)
+        self._commit_size.inc(count)

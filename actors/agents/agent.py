@@ -55,6 +55,7 @@ class Agent(Actor):
     """
 
     mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=10_000)
+    passes_on: ClassVar[bool] = True
 
     def __init__(
         self, name: str, read_files: Callable[[], PersonaFiles] = PersonaFiles
@@ -70,19 +71,28 @@ class Agent(Actor):
         if self.find(names.ROUTER) is not None:  # else it will do so when it starts
             self.tell(names.ROUTER, RouteUnanswered())
 
-    def on_receive(self, message: object) -> None:
-        """Start a turn, cancel one, or answer for one that broke."""
+    def pass_on(self, message: object) -> bool:
+        """Start a turn; note that one has ended."""
         match message:
             case StartTurn(turn_id=turn_id):
                 self._sessions[turn_id] = message.session
                 run = RunTurn(message, self._files)
                 self.tell(names.turns(self._name), Keyed(turn_id, run))
+            case TurnEnded(turn_id=turn_id):
+                self._sessions.pop(turn_id, None)  # the turn has told the session
+            case _:
+                return False
+        return True
+
+    def on_receive(self, message: object) -> None:
+        """Start a turn, cancel one, or answer for one that broke."""
+        match message:
+            case StartTurn() | TurnEnded():
+                self.pass_on(message)
             case ReplaceFiles(files=files):
                 self._files = files
             case CancelTurn(turn_id=turn_id):
                 self._cancel_turn(turn_id)
-            case TurnEnded(turn_id=turn_id):
-                self._sessions.pop(turn_id, None)  # the turn has told the session
             case KeyGivenUp(key=key):
                 self._given_up(key)
             case _:

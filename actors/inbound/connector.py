@@ -173,12 +173,6 @@ class Accepting(msgspec.Struct, frozen=True):
     began_at: float
     outcome: Committed | Exception
 
-    @property
-    def number(self) -> int:
-        """Its number in the inbox; 0 if it has none."""
-        outcome = self.outcome
-        return outcome.accepted[0] if isinstance(outcome, Committed) else 0
-
 
 class Connector(Actor):
     """Stores what people write before anything else happens; has answers delivered.
@@ -225,7 +219,7 @@ class Connector(Actor):
         self.tell(names.ROUTER, RouteUnanswered())
 
     def pass_on(self, message: object) -> bool:
-        """Give the courier of a chat what is for it."""
+        """Give the courier of a chat what is for it; note what it has delivered."""
         match message:
             case ShowDraft(draft=shown) | ShowTyping(typing=shown):
                 self._to_courier(shown.address, message)
@@ -234,6 +228,8 @@ class Connector(Actor):
             case MessageSettled(inbound=inbound):
                 self._open.discard(inbound.correlation_id)
                 self._to_courier(inbound.address, message)
+            case Delivered(delivery_id=delivery_id):
+                self._under_way.pop(delivery_id, None)
             case _:
                 return False
         return True
@@ -247,7 +243,9 @@ class Connector(Actor):
                 return self._is_admitted(inbound)
             case Accepting():
                 self._accepted(message)
-            case Deliver() | ShowDraft() | ShowTyping() | MessageSettled():
+            case (
+                Deliver() | ShowDraft() | ShowTyping() | MessageSettled() | Delivered()
+            ):
                 self.pass_on(message)
             case CountOpen():
                 return self._count_open()
@@ -258,8 +256,6 @@ class Connector(Actor):
     def _on_outbox(self, message: object) -> object:
         """Handle the outcome of a delivery, or read the outbox."""
         match message:
-            case Delivered(delivery_id=delivery_id):
-                self._under_way.pop(delivery_id, None)
             case Undelivered(delivery_id=delivery_id):
                 self._under_way.pop(delivery_id, None)
                 self._drain_later()
@@ -354,7 +350,7 @@ class Connector(Actor):
                             traceparent=inbound.traceparent,
                         )
                     )
-                tell(names.ROUTER, Route(inbound, accepting.number, began_at))
+                tell(names.ROUTER, Route(inbound, outcome.accepted[0], began_at))
 
         services.store.submit(commit, done)
 

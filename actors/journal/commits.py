@@ -24,10 +24,22 @@ if TYPE_CHECKING:
     from actors.services import Services
 
 
-def as_exchange(answer: Answer, history: History, services: Services) -> Commit:
-    """Make the commit of an answer, and of everything that follows from it."""
+def as_exchange(
+    answer: Answer,
+    history: History,
+    services: Services,
+    events: tuple[Event, ...] = (),
+) -> Commit:
+    """Make the commit of an answer, and of everything that follows from it.
+
+    Args:
+        answer: the answer.
+        history: the conversation that it belongs to.
+        services: the clock, and what the audit keeps.
+        events: as `as_events` gives them; empty: they are made here.
+    """
     now = services.clock.wall()
-    journal = as_journal(as_events(answer), history, now, services.keep)
+    journal = as_journal(events or as_events(answer), history, now, services.keep)
     rest = as_commit(answer, now)
     return msgspec.structs.replace(
         rest,

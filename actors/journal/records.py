@@ -348,13 +348,14 @@ def part_of(key: SessionKey) -> int:
 
 def kept(body: AuditRecord, keep: AuditRedaction) -> AuditRecord:
     """Give what the audit keeps of an exchange."""
+    redact, has_texts = keep.redact, keep.has_texts
     return msgspec.structs.replace(
         body,
-        chat=keep.name(body.chat),
-        sender_id=keep.name(body.sender_id),
-        sender_name=keep.name(body.sender_name),
-        input=keep.words(body.input),
-        output=keep.words(body.output),
+        chat=redact(body.chat),
+        sender_id=redact(body.sender_id),
+        sender_name=redact(body.sender_name),
+        input=redact(body.input) if has_texts else "",
+        output=redact(body.output) if has_texts else "",
     )
 
 

@@ -96,12 +96,6 @@ class AccountsHandover(msgspec.Struct, frozen=True):
     unstored: dict[str, PaidCall]
 
 
-class CallStored(msgspec.Struct, frozen=True):
-    """A note to itself: the store has a call's row."""
-
-    call: str
-
-
 class UpdateCoolDownMetrics(msgspec.Struct, frozen=True):
     """A note to itself: show in the metrics which backends still cool down."""
 
@@ -167,8 +161,6 @@ class Accounts(Actor):
             case CallEnded():
                 self._ended(message)
                 return self._close_unused()
-            case CallStored(call=call):
-                self._spending.unstored.pop(call, None)
             case Terminated(ref=ref):
                 return self._release_all(self._turns.pop(ref, set()))
             case CancelReserve(turn=turn):
@@ -341,11 +333,14 @@ class Accounts(Actor):
         self._show_cool_downs()
 
     def _store(self, paid: PaidCall) -> None:
+        # The next incarnation takes over this very dict.
+        unstored = self._spending.unstored
+
         def done(outcome: Committed | Exception) -> None:
             if isinstance(outcome, Exception):
                 LOG.warning("what a call took is not in the ledger", why=str(outcome))
             else:
-                self.note(CallStored(paid.id))
+                unstored.pop(paid.id, None)
 
         self._committer.submit(self, paid.commit, done, "call")
 

@@ -210,6 +210,7 @@ class Courier(Actor):
     mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=10_000)
     # Chosen: `HAND_BACK_AFTER`, and twice as long for a transport's own time-outs.
     deadline: ClassVar[float | None] = 1800.0
+    passes_on: ClassVar[bool] = True
 
     def __init__(
         self, connector: str, transport: Transport, services: Services
@@ -246,6 +247,14 @@ class Courier(Actor):
         self.requeue(
             CourierState(said, self._in_hand, asked, self._handed_back, line, drafts)
         )
+
+    def pass_on(self, message: object) -> bool:
+        """Hand words on at once to a transport that shows each of them itself."""
+        transport = self._transport
+        if type(message) is not ShowDraft or transport.presence is not None:
+            return False
+        transport.show_draft(message.draft)
+        return True
 
     def on_receive(self, message: object) -> object:
         """Handle one message."""

@@ -724,7 +724,7 @@ class Drafting:
 
     async def keep_pace(self, delivery: Delivery) -> None:
         """Wait until the next call about this chat may be made."""
-        if self.is_edited(delivery):
+        if self.open and self.is_edited(delivery):
             await self._writer.wait_to_edit()
         else:
             await self._writer.wait_to_say()
@@ -738,7 +738,8 @@ class Drafting:
         Raises:
             DeliveryError: as the transport and its `Presence` say.
         """
-        reply, plan = self.open.get(delivery.reply_id), self._plan(delivery)
+        reply = self.open.get(delivery.reply_id)
+        plan = None if reply is None else self._plan(delivery)
         if reply is None or plan is None or not plan.changes:
             return await self._transport.deliver(delivery)
         if not plan.rest:

@@ -257,7 +257,8 @@ class Attempt:
         match message:
             case TurnStreamed():
                 self._watchdog.move()
-                self._spoke(message)
+                self.signals.spoke()
+                self.drafts.take(message)
             case TurnSpent() | TurnProgressed():
                 self._moved(message)
             case DraftDue() | RenewTyping():
@@ -512,10 +513,6 @@ class Attempt:
         given = (*self.pending.injected, *injected)
         self.pending = msgspec.structs.replace(self.pending, injected=given)
         return given
-
-    def _spoke(self, spoke: TurnStreamed) -> None:
-        self.signals.spoke()
-        self.drafts.take(spoke)
 
     def beside(self, noted: TurnReported) -> tuple[Aside, ...]:
         """Give the notice that people get during the turn, after its words so far."""

@@ -214,8 +214,8 @@ class SessionOutbox:
                 event = journal.as_chapter(answer, history)
                 return (event,), journal.as_entry(answer, event, history, services)
             case answers.Answer():
-                commit = commits.as_exchange(answer, history, services)
-                return commits.as_events(answer), commit
+                events = commits.as_events(answer)
+                return events, commits.as_exchange(answer, history, services, events)
             case _:
                 assert_never(answer)
 

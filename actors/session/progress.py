@@ -59,6 +59,7 @@ class DraftStream:
         "_next_draft",
         "_not_before",
         "_pace",
+        "_reply_to",
         "_sanitizer",
         "_session",
         "_shown",
@@ -85,6 +86,7 @@ class DraftStream:
 
         self._turn_id = turn_id
         self._inbound = inbound
+        self._reply_to = inbound.answered_id  # here, as it is asked for at each draft
         self._session = session
         self._agent = persona.name
         self._egress = persona.egress
@@ -135,7 +137,7 @@ class DraftStream:
             agent=self._agent,
             text=self._unshown,
             begins_at=self._shown,
-            reply_to=inbound.answered_id,
+            reply_to=self._reply_to,
         )
         self._shown += len(self._unshown)
         self._unshown = ""

@@ -97,10 +97,11 @@ class Cell(Intake):
                 mailbox.first = EMPTY
                 mailbox.count -= 1
             message, receive = item, actor.on_receive
-            is_wrapped = type(item) in WRAPPED
-            if is_wrapped:
-                message = self._open(actor, item)
-                if message is EMPTY:
+            if type(item) in WRAPPED:
+                if type(item) is Notice and item.generation in (None, self.generation):
+                    item.is_waiting = False  # as `_open` does, for most of them
+                    message = item.message
+                elif (message := self._open(actor, item)) is EMPTY:
                     return None
                 if type(message) in KERNELS_OWN:
                     receive = actor._handle_receive  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
@@ -143,10 +144,8 @@ class Cell(Intake):
             return item.message
         if kind in PROXY_MESSAGES:
             return item
-        if kind is Notice:
+        if kind is Notice:  # for an incarnation that has ended
             item.is_waiting = False
-            if item.generation is None or item.generation == self.generation:
-                return item.message
         elif kind is Stop:
             if item.ended is not None:
                 self.is_final = True

@@ -311,7 +311,8 @@ def _call_hook(cell: Cell, actor: Actor) -> Any:
             result = actor.on_stop()
     except BaseException as raised:  # noqa: BLE001  `judge` decides
         _hook_failed(cell, cell.kernel.judge(raised))  # the end itself must go on
-    return result if type(result) is CoroutineType else None
+    waiting: Any = result if type(result) is CoroutineType else None
+    return waiting
 
 
 def _hook_failed(cell: Cell, error: Exception) -> None:

@@ -199,7 +199,11 @@ class KeyedSupervisor(Actor):
         # As `_use` does.
         child.used_at = self._cell.kernel.now()
         self._children.move_to_end(key)
-        return child.cell.offer(message.message)
+        cell = child.cell
+        may_pass_on = not cell.scheduled and cell.actor_class.passes_on
+        return (may_pass_on and cell.pass_on(message.message)) or cell.offer(
+            message.message
+        )
 
     def on_receive(self, message: object) -> None:
         """Hand messages on; deal with children that ended."""

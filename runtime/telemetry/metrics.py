@@ -317,6 +317,11 @@ class Counter:
     def __init__(self, series: Series[prometheus_client.Counter]) -> None:
         self._series = series
 
+    @property
+    def only(self) -> prometheus_client.Counter:
+        """The one series of a metric without labels, to be kept where it is hot."""
+        return self._series[()]
+
     def add(self, amount: float, *labels: str) -> None:
         """Let it grow by `amount`, which must not be negative."""
         self._series[labels].inc(amount)

@@ -503,6 +503,8 @@ class ParsedAnswer(msgspec.Struct, frozen=True):
     @property
     def notice(self) -> str:
         """What to tell people about what was not carried out; empty if nothing."""
+        if not self.dropped:
+            return ""
         return "\n".join(dict.fromkeys(_notices(self.dropped)))
 
     @property
@@ -512,8 +514,9 @@ class ParsedAnswer(msgspec.Struct, frozen=True):
         What little is left around its control word does not count: no letter, no
         digit, no sign that means something.
         """
-        nothing = not any(map(_has_meaning, self.visible))
-        return bool(self.controls) and nothing and not (self.actions or self.notice)
+        if not self.controls or any(map(str.isalnum, self.visible)):
+            return False
+        return not (self.actions or self.notice)
 
     def says_nothing(self, most: int) -> bool:
         """True if it is withheld, or a heartbeat's few words that all is well.
@@ -532,10 +535,6 @@ class ParsedAnswer(msgspec.Struct, frozen=True):
         """True if there is nothing to show, to carry out or to tell."""
         has_words = bool(self.visible.strip()) and not self.is_withheld
         return not (has_words or self.actions or self.notice)
-
-
-def _has_meaning(letter: str) -> bool:
-    return letter.isalnum()
 
 
 def _notices(dropped: tuple[DroppedMarker, ...]) -> list[str]:

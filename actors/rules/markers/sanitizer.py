@@ -13,16 +13,19 @@ from __future__ import annotations
 
 import re
 
-from actors.rules.markers.control_words import may_become_one
+from actors.rules.markers.control_words import UNSURE, may_become_one
 from actors.rules.markers.line_stage import LineStage
 from actors.rules.markers.stage import Block
 from actors.rules.markers.tag_stage import TagStage
+from actors.rules.markers.tags import LINES
 
 _SPECIAL = frozenset("[<\n\t\r")
 """Characters that may begin or end a marker, and rare whitespace."""
 
 
-_MAY_MARK = re.compile(r"[\[<{`~_:]|IGNORE")
+_SIGNS = "[<{`~_"
+_WORDS = [word for word in (*LINES, *UNSURE) if not set(_SIGNS).intersection(word)]
+_MAY_MARK = re.compile(f"[{re.escape(_SIGNS)}]|{'|'.join(_WORDS)}")
 """What each marker has, but narration: a text without it is shown as it is."""
 
 

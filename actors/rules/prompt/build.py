@@ -14,12 +14,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import msgspec
 
 from actors.config.prompt import ContextConfig, GateName
 from actors.rules.markers import descriptions as mark_texts
-from actors.rules.markers.descriptions import SPOKEN_TO
+from actors.rules.markers.descriptions import SPOKEN_TO, Mode
+from actors.rules.markers.tags import Family
 from actors.rules.prompt import layers as made
 from actors.rules.prompt import texts, transcript
 from actors.rules.prompt.brief import BY_ITSELF, Brief, PromptMemory
@@ -231,16 +233,26 @@ def _tools(brief: Brief) -> Iterator[Layer]:
 
 def _marks(brief: Brief) -> Iterator[Layer]:
     """Return instructions for inline directives; the same in each conversation."""
-    marks = mark_texts.told(brief.marks, brief.tools, brief.mode)
-    later = [mark for mark in marks if mark.family in mark_texts.LATER]
-    if later and (shut := _shut(brief, "scheduling")):
-        yield Layer("marks.scheduling", "", shut, 0, 0)
-        marks = [mark for mark in marks if mark not in later]
-    if marks:
-        items = [mark.text for mark in marks]
-        title, budget = mark_texts.TITLE, brief.context.budgets.marks
-        why = f"it may use marks: {', '.join([mark.family for mark in marks])}"
-        yield made.of_items("marks", title, items, budget, why=why)
+    families = brief.marks
+    if families & mark_texts.LATER and (shut := _shut(brief, "scheduling")):
+        if mark_texts.told(families & mark_texts.LATER, brief.tools, brief.mode):
+            yield Layer("marks.scheduling", "", shut, 0, 0)
+        families -= mark_texts.LATER
+    budget = brief.context.budgets.marks
+    yield from _marks_of(families, brief.tools, brief.mode, budget)
+
+
+# Why kept: they are the same for each message of a conversation.
+@lru_cache(maxsize=256)
+def _marks_of(
+    families: frozenset[Family], tools: frozenset[str], mode: Mode, budget: int
+) -> tuple[Layer, ...]:
+    marks = mark_texts.told(families, tools, mode)
+    if not marks:
+        return ()
+    items = [mark.text for mark in marks]
+    why = f"it may use marks: {', '.join([mark.family for mark in marks])}"
+    return (made.of_items("marks", mark_texts.TITLE, items, budget, why=why),)
 
 
 def _colleagues(brief: Brief) -> Layer:

@@ -469,13 +469,6 @@ def clean(text: str, injection: Injection) -> ReadText:
     return _clean_anew(text) if len(text) > REMEMBERED else _clean(text)
 
 
-# Chosen: the newest lines of active conversations, at most 2 MB; a line is sent again
-# with each following question, twenty times on average.
-@lru_cache(maxsize=1_024)
-def _clean(text: str) -> ReadText:
-    return _clean_anew(text)
-
-
 def _clean_anew(text: str) -> ReadText:
     broken = break_tags(text)
     if broken.startswith(UNTRUSTED):
@@ -483,6 +476,11 @@ def _clean_anew(text: str) -> ReadText:
     if tries_to_override(broken):
         return ReadText(UNTRUSTED + broken, is_suspicious=True)
     return ReadText(broken)
+
+
+# Chosen: the newest lines of active conversations, at most 2 MB; a line is sent again
+# with each following question, twenty times on average.
+_clean = lru_cache(maxsize=1_024)(_clean_anew)
 
 
 def break_tags(text: str) -> str:
@@ -604,13 +602,11 @@ def as_item(text: str) -> str:
     return _as_item(text) if len(text) <= REMEMBERED else _in_a_line(text)
 
 
-@lru_cache(maxsize=2_048)
-def _as_item(text: str) -> str:
-    return _in_a_line(text)
-
-
 def _in_a_line(text: str) -> str:
     return break_tags(" ".join(text.split()))
+
+
+_as_item = lru_cache(maxsize=2_048)(_in_a_line)
 
 
 def as_paragraphs(text: str) -> str:

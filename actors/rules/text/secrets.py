@@ -164,11 +164,3 @@ class AuditRedaction(msgspec.Struct, frozen=True):
 
     has_texts: bool = True
     """Whether message texts are kept; sender, chat and time always are."""
-
-    def words(self, text: str) -> str:
-        """Return what is kept of a message's text."""
-        return self.redact(text) if self.has_texts else ""
-
-    def name(self, name: str) -> str:
-        """Return what is kept of the name of a person, an account or a chat."""
-        return self.redact(name)

@@ -163,16 +163,17 @@ class Voices:
             language: TextCatalogue(texts)
             for language, texts in (catalogues or {}).items()
         }
+        self._known = frozenset({SOURCE, *self._catalogues})
         self._default = default
 
     @property
     def languages(self) -> tuple[str, ...]:
         """The available languages."""
-        return tuple(sorted({SOURCE, *self._catalogues}))
+        return tuple(sorted(self._known))
 
     def has(self, language: str) -> bool:
         """Tell whether the runtime speaks a language."""
-        return language == SOURCE or language in self._catalogues
+        return language in self._known
 
     def speak(self, *languages: str) -> Translate:
         """Return the translator for a person's language.
@@ -194,7 +195,9 @@ class Voices:
         return english if catalogue is None else catalogue.retell
 
     def _of(self, languages: Iterable[str]) -> TextCatalogue | None:
-        return self._catalogues.get(next(filter(self.has, languages), self._default))
+        return self._catalogues.get(
+            next(filter(self._known.__contains__, languages), self._default)
+        )
 
 
 def english(text: str) -> str:

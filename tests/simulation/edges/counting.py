@@ -65,6 +65,11 @@ class Counted(Counter):
         self._labels = labels
         self.values: defaultdict[tuple[str, ...], float] = defaultdict(float)
 
+    @property
+    def only(self) -> prometheus_client.Counter:
+        """Give one that no registry has."""
+        return prometheus_client.Counter("unseen", "Seen by nobody.", registry=None)
+
     def add(self, amount: float, *labels: str) -> None:
         """Grow."""
         assert len(labels) == self._labels
