@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Keyed
 from runtime.supervision.child import ChildSpec
+from runtime.supervision.keyed import KeyedConfig, KeyedSupervisor
 from runtime.supervision.supervisor import RenewChild, Supervisor
 from runtime.testing import CrashError, Reports, open_test_system, wait_settled
 from tests.support.keyed_bed import open_bed
@@ -99,6 +100,32 @@ async def test_an_idle_one_passes_on_in_its_senders_turn(
         assert seen == ["start", "one at once"] * 2
         assert door.log == ["start", "one at once", 2, "three"]
         assert hall.log == ["start", "one"]
+
+
+async def test_a_child_passes_on_what_is_for_its_key(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with virtual(autojump_clock) as system:
+        seen: list[Any] = []
+        hall, door = Puppet(), Doorway()
+
+        def say(me: Actor) -> None:
+            me.tell("doors", Keyed("front", "two"))
+            seen.extend(door.log)
+            me.tell("doors", Keyed("front", 3))  # it does not pass that on
+            me.tell("doors", Keyed("front", "four"))  # nor what comes behind
+            seen.extend(door.log)
+
+        system.spawn(hall, name="hall")
+        system.spawn(KeyedSupervisor(lambda _: door, KeyedConfig()), name="doors")
+        guest = system.spawn(Puppet(), name="guest")
+        guest.tell(do(lambda me: me.tell("doors", Keyed("front", "one"))))  # wakes it
+        await wait_settled(system)
+        guest.tell(say)
+        await wait_settled(system)
+        assert seen == ["start", "one", "two at once"] * 2
+        assert door.log == ["start", "one", "two at once", 3, "four"]
+        assert hall.log == ["start", "two"]
 
 
 async def test_what_fails_it_there_fails_it_alone_and_comes_again_by_the_mailbox(
