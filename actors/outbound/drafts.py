@@ -33,7 +33,7 @@ from runtime.store.rows import Append, Commit, NewEvent
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Sequence
 
     from actors.messages.inbound import Address
     from actors.outbound.draft_rules import Ending
@@ -41,14 +41,15 @@ if TYPE_CHECKING:
     from actors.transport import Transport
     from runtime.actor.actor import Actor
     from runtime.actor.timers import Timer
+    from runtime.store.rows import StoredEvent
 
 
 BEGUN = "draft_begun"
 LEFT = "draft_left"
 ENDED = "draft_ended"
 
-# Chosen: a reply of a hundred messages is a bug; the rest stays as it is.
 PAGE = 1000
+"""Events read at once."""
 
 
 class DraftBegun(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -109,19 +110,23 @@ class DraftRecord:
         messages: dict[int, DraftMessage] = {}
         starts: list[DraftStart] = []
         number = 0
-        for event in await self._services.store.read(self._stream, 0, PAGE):
-            self._version = event.sequence
-            if event.kind == BEGUN:
-                begun = msgspec.json.decode(event.body, type=DraftBegun)
-                number = max(number, begun.number + 1)
-                messages[begun.number] = DraftMessage(
-                    begun.number, begun.agent, begun.receipt
-                )
-            elif event.kind == LEFT:
-                left = msgspec.json.decode(event.body, type=DraftLeft)
-                starts.append(DraftStart(left.at, left.tail))
-            elif event.kind == ENDED:
-                messages, starts = {}, []
+        self._version = 0
+        page: Sequence[StoredEvent] | None = None
+        while page is None or len(page) == PAGE:
+            page = await self._services.store.read(self._stream, self._version, PAGE)
+            for event in page:
+                self._version = event.sequence
+                if event.kind == BEGUN:
+                    begun = msgspec.json.decode(event.body, type=DraftBegun)
+                    number = max(number, begun.number + 1)
+                    messages[begun.number] = DraftMessage(
+                        begun.number, begun.agent, begun.receipt
+                    )
+                elif event.kind == LEFT:
+                    left = msgspec.json.decode(event.body, type=DraftLeft)
+                    starts.append(DraftStart(left.at, left.tail))
+                elif event.kind == ENDED:
+                    messages, starts = {}, []
         return FoundDrafts(list(messages.values()), starts, number)
 
     async def put(self, noted: DraftEvent) -> bool:

@@ -32,7 +32,7 @@ WOKEN_AT_ONCE = 16
 """Most conversations that are woken in one round."""
 
 # Chosen: most of them are of conversations that have ended.
-PAGE = 500
+LOOKED_AT_ONCE = 500
 """Rows read in one round."""
 
 # Chosen: after a restart, a year's conversations need not be summed up.
@@ -81,7 +81,9 @@ class Closer(Actor):
         if before is None:
             return
         try:
-            rows = await services.store.records_since(CONVERSATION, *self._seen, PAGE)
+            rows = await services.store.records_since(
+                CONVERSATION, *self._seen, LOOKED_AT_ONCE
+            )
         except StoreError as error:
             LOG.warning("conversations not looked through", why=str(error))
             return

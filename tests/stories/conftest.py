@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -24,3 +25,14 @@ def few_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     None does in a story, and stories last for days: each look costs as much as a turn.
     """
     monkeypatch.setattr("actors.operations.keeper.LOOK_EVERY", 60.0)
+
+
+@pytest.fixture(autouse=True)
+def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have all that is read in pages be read in pages of two rows.
+
+    No story has a thousand rows of anything: the second page would never be read.
+    """
+    for name, module in [*sys.modules.items()]:
+        if name.startswith("actors.") and hasattr(module, "PAGE"):
+            monkeypatch.setattr(module, "PAGE", 2)
