@@ -160,7 +160,10 @@ async def test_more_than_so_many_a_minute_come_later(autojump_clock: Clock) -> N
         assert (await bench.send("d10")).is_new
 
 
-async def test_no_more_tasks_wait_than_may(autojump_clock: Clock) -> None:
+async def test_no_more_tasks_wait_than_may(
+    autojump_clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("actors.webhooks.intake.PAGE", 2)
     async with open_bench(autojump_clock) as bench:
         few = partial(bench.send, max_open=3)
         for key in ("a", "b", "c"):
