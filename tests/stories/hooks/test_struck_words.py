@@ -14,6 +14,7 @@ import msgspec
 import pytest
 import trio.testing
 
+from actors import names
 from actors.config.agents import AgentConfig
 from actors.config.collaboration import CollaborationConfig
 from actors.config.sessions import BufferingConfig
@@ -367,6 +368,30 @@ async def test_a_reminder_is_said_only_if_the_hook_lets_it(
         await at_rest(cast)
     assert hook.texts[-1] == "bring the cake"
     assert not any("⏰" in each for each in cast.platform.said())
+
+
+@pytest.mark.parametrize("on_failure", ["open", "closed"])
+async def test_a_reminder_about_which_no_hook_can_answer_is_said_if_that_is_allowed(
+    on_failure: str, autojump_clock: Clock
+) -> None:
+    async def never(_asked: AskHook) -> Verdict:
+        await trio.sleep_forever()
+        raise AssertionError
+
+    cast = pair(answering("fine\nSCHEDULE: bring the cake | in 1 hour"))
+    hook = hooked(cast, passes, "message_sending", on_failure=on_failure)
+    async with open_company(autojump_clock, cast) as system:
+        cast.platform.write("hello")
+        await at_rest(cast)
+        hook.talk, asked = never, len(hook.texts)
+        await trio.sleep(3_590.0)
+        await until(lambda: len(hook.texts) > asked)
+        questions = system.find(names.HOOK_QUESTIONS)
+        assert questions is not None
+        questions.kill()
+        hook.talk = passes
+        await trio.sleep(300.0)
+    assert any("⏰" in each for each in cast.platform.said()) == (on_failure == "open")
 
 
 @pytest.mark.parametrize("talk", [strikes, holds_back])
