@@ -77,10 +77,6 @@ class SeenMessages:
         self._done: RecentMap[str, None] = RecentMap(most)
         self._taken: dict[str, trio.Event] = {}
 
-    def __contains__(self, event_id: str) -> bool:
-        """Return whether a message was submitted."""
-        return event_id in self._done
-
     async def claim(self, event_id: str) -> bool:
         """Claim a message to submit it; waits while another account has claimed it.
 

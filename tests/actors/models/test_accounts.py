@@ -445,3 +445,17 @@ def test_a_program_with_tools_of_its_own_is_not_passed_over(
     chosen = pool.choose(BackendQuery(model="program", needs_tools=True), 0)
     assert isinstance(chosen, Backend)
     assert chosen.model == ("program" if has_own_tools else "plain")
+
+
+def test_the_fallbacks_of_fallbacks_are_asked_too() -> None:
+    names = ("first", "second", "third", "fourth")
+    after = (*names[1:], "first")
+    offers = {
+        name: ModelOffer(name=name, model=name, accounts=(name,), fallbacks=(then,))
+        for name, then in zip(names, after, strict=True)
+    }
+    pool = Pool(offers, {})
+    assert pool.line(BackendQuery(model="first")) == [*names]
+    for name in names[:3]:
+        pool.failed(Backend(name, name), "auth", None, 0)
+    assert pool.choose(BackendQuery(model="first"), 1) == Backend("fourth", "fourth")

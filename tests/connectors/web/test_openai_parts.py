@@ -48,6 +48,10 @@ def part(kind: str, **fields: object) -> Content:
             Attachment("image", "picture", "image/png", content=PNG),
         ),
         (
+            part("image_url", url=f"DATA:image/png;Base64,{encoded(PNG)}"),
+            Attachment("image", "picture", "image/png", content=PNG),
+        ),
+        (
             part("image_url", url="https://example.org/cat.png", detail="low"),
             Attachment("image", "picture", "", url="https://example.org/cat.png"),
         ),
