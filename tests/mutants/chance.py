@@ -359,7 +359,13 @@ def said_only(call: ast.Call) -> bool:
 
 
 def is_wording(call: ast.Call) -> bool:
-    """Tell whether a call gives an error its words: `super().__init__(f"…")`."""
+    """Tell whether a call gives an error its words: `super().__init__(f"…")`.
+
+    Or nothing at all: what actors have in common does nothing when one is made.
+    """
     base = call.func.value if isinstance(call.func, ast.Attribute) else None
     is_super = isinstance(base, ast.Call) and ast.unparse(base) == "super()"
-    return is_super and any(isinstance(each, ast.JoinedStr) for each in call.args)
+    is_empty = ast.unparse(call) == "super().__init__()"
+    return is_empty or (
+        is_super and any(isinstance(each, ast.JoinedStr) for each in call.args)
+    )

@@ -28,6 +28,7 @@ NONE = 0
 def room_for(count: Literal[5], log: Log, *, most: int = 9) -> bool:
     \"\"\"Tell whether 7 more fit.\"\"\"
     if count < 0 and not log:
+        super().__init__()
         super().__init__(f"{count} is too few")
         raise ValueError(f"{count} is less than {0}")
     log.info("asked", count=count + 4)
