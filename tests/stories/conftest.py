@@ -6,8 +6,14 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+import trio
 
+from runtime.store.in_memory import MemoryStore
 from tests.support.store.one_part import guarded
+
+# Chosen: the most of any story is some hundreds.
+MOST_AT_ONCE = 20_000
+"""Calls of the store in one instant of virtual time."""
 
 
 @pytest.fixture(autouse=True)
@@ -36,3 +42,18 @@ def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, module in [*sys.modules.items()]:
         if name.startswith("actors.") and hasattr(module, "PAGE"):
             monkeypatch.setattr(module, "PAGE", 2)
+
+
+@pytest.fixture(autouse=True)
+def no_endless_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail who asks the store without end, which would else hang: no time passes."""
+    enter, calls, at = MemoryStore._enter, 0, -1.0
+
+    async def bounded(store: MemoryStore) -> None:
+        nonlocal calls, at
+        now = trio.current_time()
+        calls, at = (calls + 1 if now == at else 0), now
+        assert calls < MOST_AT_ONCE, "the store is asked without end"
+        await enter(store)
+
+    monkeypatch.setattr(MemoryStore, "_enter", bounded)
