@@ -11,7 +11,7 @@ behind an API key, `PlacesHeld` gives each of them a share of the other's share.
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict, deque
+from collections import Counter, OrderedDict
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from itertools import chain
@@ -83,58 +83,101 @@ class PlacesHeld:
 
 
 class WaitingTurns(Generic[T]):
-    """What waits, by owner: owners take turns, and each has theirs in order. Pure."""
+    """What waits, by owner: the names take turns, each has theirs in order. Pure.
+
+    Behind a name may be further names, as people are behind an API key.
+    """
+
+    __slots__ = ("_items", "_lines")
 
     def __init__(self) -> None:
-        self._last: str | None = None
-        """Who had the last turn; they come after others who began to wait later."""
+        self._lines: OrderedDict[str, WaitingTurns[T]] = OrderedDict()
+        """The name whose turn is next stands first; no line is empty."""
 
-        self._lines: OrderedDict[str, deque[T]] = OrderedDict()
-        """The owner whose turn is next stands first; no line is empty."""
+        self._items: dict[T, None] = {}
+        """What waits behind no further name, the first one first."""
 
     def __len__(self) -> int:
         """Count all that wait."""
-        return sum(map(len, self._lines.values()))
+        return len(self._items) + sum(map(len, self._lines.values()))
+
+    def __bool__(self) -> bool:
+        """Whether anything waits; need not count."""
+        return bool(self._items or self._lines)
 
     def __iter__(self) -> Iterator[T]:
         """Give all that waits, one owner's after the other's."""
-        return chain.from_iterable(self._lines.values())
+        return chain(self._items, *self._lines.values())
 
-    def waiting(self, owner: str) -> int:
-        """Count what waits of one owner."""
-        return len(self._lines.get(owner, ()))
+    def waiting(self, owner: Owner) -> int:
+        """Count what waits of one owner, or of all behind a name."""
+        if not owner:
+            return len(self)
+        line = self._lines.get(owner[0])
+        return 0 if line is None else line.waiting(owner[1:])
 
-    def add(self, owner: str, item: T) -> None:
+    def add(self, owner: Owner, item: T) -> None:
         """Have an item wait behind the others of its owner."""
-        self._lines.setdefault(owner, deque()).append(item)
+        if owner:
+            line = self._lines.get(owner[0])
+            if line is None:
+                line = self._lines[owner[0]] = WaitingTurns()
+            line.add(owner[1:], item)
+        else:
+            self._items[item] = None
 
-    def remove(self, owner: str, item: T) -> bool:
+    def remove(self, owner: Owner, item: T) -> bool:
         """Take out an item that need not wait any more; False if it does not wait."""
-        line = self._lines.get(owner, ())
-        if item not in line:
+        if not owner:
+            is_waiting = item in self._items
+            self._items.pop(item, None)
+            return is_waiting
+        line = self._lines.get(owner[0])
+        if line is None or not line.remove(owner[1:], item):
             return False
-        self._lines[owner].remove(item)
         if not line:
-            del self._lines[owner]
+            del self._lines[owner[0]]
         return True
 
-    def take(self, may: Callable[[str], bool]) -> tuple[str, T] | None:
-        """Take the next item of an owner who may have their turn; None: there is none.
+    def next(
+        self, may: Callable[[Owner, T | None], bool], last: Owner, before: Owner = ()
+    ) -> tuple[Owner, T] | None:
+        """Give who is next and the item whose turn it is; None: there is none.
 
-        The owner comes last then.
+        Args:
+            may: tells it of one item of an owner, or of everybody behind their names.
+            last: who had the last turn, by the names from this line on; they come after
+                others, also if those began to wait later. Empty: it was behind
+                another name.
+            before: the names before this line.
         """
-        may_have = (each for each in self._lines if may(each))
-        owner = next(may_have, None)
-        if owner is None:
+        if not may(before, None):
             return None
-        if owner == self._last:
-            owner = next(may_have, owner)
-        self._last = owner
-        line = self._lines.pop(owner)
-        item = line.popleft()
-        if line:
-            self._lines[owner] = line
-        return owner, item
+        for item in self._items:
+            if may(before, item):
+                return before, item
+        found = (
+            line.next(may, (), (*before, name))
+            for name, line in self._lines.items()
+            if name not in last[:1]
+        )
+        first = next((each for each in found if each is not None), None)
+        line = self._lines.get(last[0]) if last else None
+        if first is None and line is not None:
+            first = line.next(may, last[1:], (*before, last[0]))
+        return first
+
+    def take(self, owner: Owner, item: T) -> None:
+        """Take out an item whose turn it is; its owner's names come last then."""
+        self.remove(owner, item)
+        self.move_back(owner)
+
+    def move_back(self, owner: Owner) -> None:
+        """Put an owner's names last, each in its line."""
+        line = self._lines.get(owner[0]) if owner else None
+        if line is not None:
+            self._lines.move_to_end(owner[0])
+            line.move_back(owner[1:])
 
 
 class FairQueue(Generic[T]):
@@ -151,6 +194,7 @@ class FairQueue(Generic[T]):
         self._room = most + waiting
         self._owner_of = owner_of
         self._turns: WaitingTurns[T] = WaitingTurns()
+        self._last: Owner = ()
         self._running: set[T] = set()
         self._news = trio.Event()
 
@@ -166,18 +210,18 @@ class FairQueue(Generic[T]):
 
     def may_add(self, owner: str) -> bool:
         """Tell whether one more of an owner may wait."""
-        own = self._turns.waiting(owner) + self._runs_of(owner)
+        own = self._turns.waiting((owner,)) + self._runs_of(owner)
         is_full = len(self._turns) + len(self._running) >= self._room
         return not is_full and (not owner or own < most_of_one(self._room))
 
     def add(self, item: T) -> None:
         """Have an item wait."""
-        self._turns.add(self._owner_of(item), item)
+        self._turns.add((self._owner_of(item),), item)
         self._news.set()
 
     def withdraw(self, item: T) -> bool:
         """Take an item back; False if it does not wait any more."""
-        return self._turns.remove(self._owner_of(item), item)
+        return self._turns.remove((self._owner_of(item),), item)
 
     async def take(self) -> T:
         """Wait for the next item, and for room to begin it; call `done` at its end."""
@@ -201,11 +245,15 @@ class FairQueue(Generic[T]):
     def _next(self) -> T | None:
         if len(self._running) >= self._most:
             return None
-        taken = self._turns.take(self._may_run)
-        return None if taken is None else taken[1]
+        found = self._turns.next(self._may_run, self._last)
+        if found is None:
+            return None
+        self._last, item = found
+        self._turns.take(*found)
+        return item
 
-    def _may_run(self, owner: str) -> bool:
-        return not owner or self._runs_of(owner) < most_of_one(self._most)
+    def _may_run(self, owner: Owner, _item: T | None) -> bool:
+        return not any(owner) or self._runs_of(owner[0]) < most_of_one(self._most)
 
     def _runs_of(self, owner: str) -> int:
         return sum(self._owner_of(each) == owner for each in self._running)
@@ -222,12 +270,13 @@ class FairLimiter:
         self._most = most
         self._held: Counter[str] = Counter()
         self._turns: WaitingTurns[trio.Event] = WaitingTurns()
+        self._last: Owner = ()
 
     @asynccontextmanager
     async def place(self, owner: str) -> AsyncGenerator[None]:
         """Wait for a place, and hold it for as long as the block."""
         given = trio.Event()
-        self._turns.add(owner, given)
+        self._turns.add((owner,), given)
         self._give()
         try:
             await given.wait()
@@ -238,15 +287,16 @@ class FairLimiter:
                 self._held += Counter()  # forgets who holds none
                 self._give()
             else:
-                self._turns.remove(owner, given)
+                self._turns.remove((owner,), given)
 
     def _give(self) -> None:
         while self._held.total() < self._most and (
-            taken := self._turns.take(self._may)
+            found := self._turns.next(self._may, self._last)
         ):
-            owner, given = taken
-            self._held[owner] += 1
+            self._last, given = found
+            self._turns.take(*found)
+            self._held[self._last[0]] += 1
             given.set()
 
-    def _may(self, owner: str) -> bool:
-        return not owner or self._held[owner] < most_of_one(self._most)
+    def _may(self, owner: Owner, _given: trio.Event | None) -> bool:
+        return not any(owner) or self._held[owner[0]] < most_of_one(self._most)

@@ -24,7 +24,7 @@ from actors.protocol import AcquirePermit, PermitGranted, ReleasePermit
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.ref import ActorRef
-from runtime.fairness import Owner, PlacesHeld
+from runtime.fairness import Owner, PlacesHeld, WaitingTurns
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -85,77 +85,6 @@ Grantable = Callable[[Owner, AcquirePermit | None], bool]
 """Tells whether an owner may have one more permit; with a request, for that."""
 
 
-class WaitingLine:
-    """Requests that wait behind one name, and the lines behind further names; pure.
-
-    The names take turns; requests behind one name go in the order asked.
-    """
-
-    __slots__ = ("_lines", "_requests")
-
-    def __init__(self) -> None:
-        self._lines: OrderedDict[str, WaitingLine] = OrderedDict()
-        """The name whose turn is next stands first; no line is empty."""
-
-        self._requests: Waiting = OrderedDict()
-
-    def __bool__(self) -> bool:
-        """Whether anything waits."""
-        return bool(self._lines or self._requests)
-
-    def add(self, asked: AcquirePermit, owner: Owner) -> None:
-        """Have a request wait behind its owner's names."""
-        if owner:
-            line = self._lines.setdefault(owner[0], WaitingLine())
-            line.add(asked, owner[1:])
-        else:
-            self._requests[asked.permit] = asked
-
-    def remove(self, permit: Permit, owner: Owner) -> None:
-        """Forget a request that waits behind its owner's names."""
-        if not owner:
-            del self._requests[permit]
-            return
-        self._lines[owner[0]].remove(permit, owner[1:])
-        if not self._lines[owner[0]]:
-            del self._lines[owner[0]]
-
-    def next(
-        self, may: Grantable, last: Owner, before: Owner = ()
-    ) -> AcquirePermit | None:
-        """Give the next request that may be granted; None: there is none.
-
-        Args:
-            may: tells it of one request, or of everybody behind a name.
-            last: the owner of the last permit, by its names from this line on; it comes
-                after others, also if they began to wait later. Empty: it is behind
-                another name.
-            before: the names before this line.
-        """
-        if not may(before, None):
-            return None
-        for asked in self._requests.values():
-            if may(before, asked):
-                return asked
-        found = (
-            line.next(may, (), (*before, name))
-            for name, line in self._lines.items()
-            if name not in last[:1]
-        )
-        first = next((each for each in found if each is not None), None)
-        line = self._lines.get(last[0]) if last else None
-        if first is None and line is not None:
-            first = line.next(may, last[1:], (*before, last[0]))
-        return first
-
-    def move_back(self, owner: Owner) -> None:
-        """Put an owner's names last, each in its line."""
-        line = self._lines.get(owner[0]) if owner else None
-        if line is not None:
-            self._lines.move_to_end(owner[0])
-            line.move_back(owner[1:])
-
-
 class PermitQueue:
     """The sessions that wait for a permit of one model; pure.
 
@@ -173,7 +102,7 @@ class PermitQueue:
         """Whether the last one taken was late."""
 
         self._under_way: dict[int, Waiting] = {}
-        self._lines: dict[int, WaitingLine] = {}
+        self._lines: dict[int, WaitingTurns[Permit]] = {}
 
     def __len__(self) -> int:
         """Count the sessions that wait."""
@@ -195,8 +124,8 @@ class PermitQueue:
         if asked.is_under_way:
             self._under_way.setdefault(asked.priority, OrderedDict())[permit] = asked
         else:
-            line = self._lines.setdefault(asked.priority, WaitingLine())
-            line.add(asked, asked.owner)
+            line = self._lines.setdefault(asked.priority, WaitingTurns())
+            line.add(asked.owner, permit)
 
     def remove(self, permit: Permit) -> None:
         """Forget a request; without one, nothing happens."""
@@ -211,7 +140,7 @@ class PermitQueue:
                 del self._under_way[asked.priority]
             return
         line = self._lines[asked.priority]
-        line.remove(permit, asked.owner)
+        line.remove(asked.owner, permit)
         if not line:
             del self._lines[asked.priority]
 
@@ -246,7 +175,10 @@ class PermitQueue:
         if priority in self._under_way:
             # It held a permit before, so it may have one again.
             return next(iter(self._under_way[priority].values()))
-        return self._lines[priority].next(may, last)
+        found = self._lines[priority].next(
+            lambda owner, permit: may(owner, permit and self._asked[permit]), last
+        )
+        return None if found is None else self._asked[found[1]]
 
 
 class Limiter(Actor):

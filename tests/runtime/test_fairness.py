@@ -20,6 +20,10 @@ from runtime.fairness import (
 )
 
 
+def anybody(_owner: Owner, _item: int | None) -> bool:
+    return True
+
+
 def test_three_quarters_are_rounded_down_and_an_only_place_is_anybody_s() -> None:
     assert [most_of_one(most) for most in (1, 2, 3, 4, 5, 8)] == [1, 1, 2, 3, 3, 6]
 
@@ -68,12 +72,15 @@ def test_each_item_is_taken_once_and_owners_take_turns(
     turns: WaitingTurns[int] = WaitingTurns()
     lines: defaultdict[str, deque[int]] = defaultdict(deque)
     for number, (owner, _) in enumerate(asked):
-        turns.add(owner, number)
+        turns.add((owner,), number)
         lines[owner].append(number)
     assert len(turns) == len(asked)
     served: Counter[str] = Counter()
-    while (taken := turns.take(lambda _: True)) is not None:
-        owner, number = taken
+    last: Owner = ()
+    while (found := turns.next(anybody, last)) is not None:
+        last, number = found
+        turns.take(last, number)
+        (owner,) = last
         assert number == lines[owner].popleft()
         served[owner] += 1
         behind = [each for each in lines if lines[each] and each != owner]
@@ -84,25 +91,39 @@ def test_each_item_is_taken_once_and_owners_take_turns(
 
 def test_whoever_just_had_a_turn_comes_after_somebody_who_asks_later() -> None:
     turns: WaitingTurns[int] = WaitingTurns()
-    turns.add("a", 1)
-    assert turns.take(lambda _: True) == ("a", 1)
-    turns.add("a", 2)
-    turns.add("b", 3)
-    assert turns.take(lambda _: True) == ("b", 3)
-    assert turns.take(lambda _: True) == ("a", 2)
-    turns.add("a", 4)
-    assert turns.take(lambda _: True) == ("a", 4), "alone they have every turn"
+    turns.add(("a",), 1)
+    turns.add(("b",), 2)
+    assert turns.next(anybody, ()) == (("a",), 1)
+    assert turns.next(anybody, ("a",)) == (("b",), 2)
+    turns.take(("b",), 2)
+    assert turns.next(anybody, ("a",)) == (("a",), 1), "alone: every turn"
 
 
 def test_whoever_may_not_have_a_turn_is_passed_over() -> None:
     turns: WaitingTurns[int] = WaitingTurns()
-    turns.add("a", 1)
-    turns.add("b", 2)
-    assert turns.take(lambda owner: owner != "a") == ("b", 2)
-    assert turns.take(lambda owner: owner != "a") is None
-    assert turns.remove("a", 1)
-    assert not turns.remove("a", 1)
-    assert not turns.waiting("a")
+    turns.add(("a",), 1)
+    turns.add(("b",), 2)
+    assert turns.next(lambda owner, _: owner != ("a",), ()) == (("b",), 2)
+    turns.take(("b",), 2)
+    assert turns.next(lambda owner, _: owner != ("a",), ()) is None
+    assert not turns.remove(("b",), 1)
+    assert turns.remove(("a",), 1)
+    assert not turns.remove(("a",), 1)
+    assert not turns.waiting(("a",))
+
+
+def test_names_behind_a_name_take_turns_among_themselves() -> None:
+    turns: WaitingTurns[int] = WaitingTurns()
+    for number, owner in enumerate((("k", "x"), ("k", "x"), ("k", "y"), ("", "z"))):
+        turns.add(owner, number)
+    assert (len(turns), turns.waiting(("k",)), [*turns]) == (4, 3, [0, 1, 2, 3])
+    last: Owner = ()
+    taken: list[int] = []
+    while (found := turns.next(anybody, last)) is not None:
+        last = found[0]
+        turns.take(*found)
+        taken.append(found[1])
+    assert taken == [0, 3, 2, 1]
 
 
 async def test_a_queue_leaves_room_and_turns_to_others() -> None:
