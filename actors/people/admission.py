@@ -15,7 +15,7 @@ from actors.messages.keys import account_of
 from actors.people.access import Admit, Decision, OfferPairing, RefuseSender, admit
 from actors.people.guests import StrangerWrote
 from actors.rules.groups import access as agent_access
-from actors.rules.groups.mentions import hails, mentioned
+from actors.rules.groups.mentions import hailed, mentioned
 from actors.rules.groups.routes import Outcome, Routed, Unrouted
 from actors.rules.text.similarity import fold
 from actors.transport import RefusedAttempt
@@ -106,12 +106,9 @@ def _called(inbound: Inbound, services: Services) -> str:
     by_platform = (agents.get(name.casefold(), "") for name in inbound.mentions)
     called = (inbound.agent, quoted, *by_platform, *mentioned(inbound.text, agents))
     text = fold(inbound.text)
-    hailed = (
-        agent
-        for agent, group in groups.items()
-        if any(hails(text, name) for name in group.own_names)
-    )
-    return next(filter(None, chain(called, hailed)), "")
+    own = {name: agent for agent, each in groups.items() for name in each.own_names}
+    by_name = (own[name] for name in sorted(hailed(text, own), key=text.find))
+    return next(filter(None, chain(called, by_name)), "")
 
 
 def refuse_aloud(decision: Decision) -> None:

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Literal, assert_never
 import msgspec
 
 from actors.messages.commands import PlainText, parse_command
-from actors.rules.groups.mentions import hails, mentioned
+from actors.rules.groups.mentions import hailed, mentioned
 from actors.rules.groups.routes import (
     NO_GROUP,
     GroupBehaviour,
@@ -172,6 +172,13 @@ class Scene:
         return fold(self.inbound.text)
 
     @cached_property
+    def called_by_name(self) -> frozenset[str]:
+        """The names by which it calls somebody; see `hailed`."""
+        groups = self.table.groups.values()
+        names = {name for each in groups for name in each.own_names}
+        return hailed(self.folded, names)
+
+    @cached_property
     def is_command(self) -> bool:
         """Whether it is a command, which the runtime answers itself."""
         return not isinstance(parse_command(self.inbound.text), PlainText)
@@ -234,7 +241,9 @@ class GroupListener:
                 return self.agent in self.scene.mentioned
             case "pattern":
                 words, text = self.group.called, self.scene.folded
-                is_hailed = any(hails(text, name) for name in self.group.own_names)
+                is_hailed = not self.scene.called_by_name.isdisjoint(
+                    self.group.own_names
+                )
                 return is_hailed or any(holds(text, word) for word in words)
             case "window":
                 return self.has_window

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from actors.rules.text.similarity import fold
 
@@ -42,12 +42,25 @@ _AFTER_NAME = re.compile(
     r"(?:[,:;!?\u2026\uff0c\u3001\uff1a\uff01\uff1f]|\.(?:\s|\Z)"
     r"|[-\u2013\u2014]\s|\Z)"
 )
-_AT_THE_END = re.compile(
-    r"[,\uff0c\u3001]\s*([^,\uff0c\u3001]+?)[\s.!?\u2026\u3002\uff01\uff1f)]*\Z"
+_END = " \t\r\n.!?\u2026\u3002\uff01\uff1f)"
+_AND = r"(?:and|und|y|et|e|or|oder|o|ou|u)\s+"
+_JOINED = (
+    rf"(?:\s*(?P<comma>[,\uff0c\u3001])\s*(?P<also>{_AND})?"
+    rf"|\s*[&+/]\s*|\s+{_AND}|(?:와|과|하고|이랑|랑)\s+)"
 )
+_JOIN = re.compile(_JOINED)
+_JOIN_BEFORE = re.compile(rf"{_JOINED}\Z")
+"""What stands between the names of several who are called together."""
+
+LONGEST_JOIN = 16
+"""Characters before a name in which it is looked for."""
+
 MOST_GREETINGS = 2
-LONGEST_END = 200
-"""Characters of a message's end in which a name is looked for."""
+MOST_CALLED = 16
+"""Names that are called together; a message may be all names."""
+
+LONGEST_BEGINNING, LONGEST_END = 1_000, 200
+"""Characters of a message's beginning and end in which names are looked for."""
 
 
 def mentioned(text: str, agents: Mapping[str, str]) -> tuple[str, ...]:
@@ -101,19 +114,61 @@ def goes_on(rest: str) -> bool:
     return rest[:1].isalnum() or unicodedata.category(rest[:1] or " ")[0] == "M"
 
 
-def hails(text: str, name: str) -> bool:
-    """Tell whether a text calls somebody by the bare name, at its beginning or end.
+def hailed(text: str, names: Collection[str]) -> frozenset[str]:
+    """Find who is called by the bare name, at the text's beginning or end.
 
-    "anna, …", "Anna?", "Hey anna …" and "…, anna" do; "Anna is ill" does not.
+    "anna, …", "Anna?", "Hey anna …", "…, anna" and "anna and ben, …" call somebody;
+    "Anna is ill" does not.
+
+    Args:
+        text: the message, case-folded.
+        names: whatever somebody may be called, likewise.
     """
-    rest, is_greeted = text.strip().lstrip("¿¡\"'(*_"), False
+    return frozenset((*_first_called(text, names), *_last_called(text, names)))
+
+
+def _first_called(text: str, names: Collection[str]) -> list[str]:
+    rest, is_greeted = text.strip()[:LONGEST_BEGINNING].lstrip("¿¡\"'(*_"), False
     for _ in range(MOST_GREETINGS):
         greeting = _GREETING.match(rest)
         if greeting is not None:
             rest, is_greeted = rest[greeting.end() :], True
-    if rest.startswith(name):
-        after = rest[len(name) :]
-        if _AFTER_NAME.match(after) or (is_greeted and after[:1].isspace()):
-            return True
-    ending = _AT_THE_END.search(text[-LONGEST_END:])
-    return ending is not None and ending[1] == name
+    called: list[str] = []
+    found: list[str] = []
+    while name := _longest(names, rest.startswith, found):
+        found.append(name)
+        rest = rest[len(name) :]
+        if _AFTER_NAME.match(rest) or (is_greeted and rest[:1].isspace()):
+            called = [*found]
+        join = _JOIN.match(rest)
+        if join is None:
+            break
+        if join["comma"] and not join["also"]:
+            is_greeted = False  # what comes may be the subject of a sentence
+        rest = rest[join.end() :]
+    return called
+
+
+def _longest(
+    names: Collection[str], fits: Callable[[str], bool], found: Collection[str]
+) -> str:
+    """Give the longest name that fits; empty: none does, or enough were found."""
+    if len(found) == MOST_CALLED:
+        return ""
+    return max(filter(fits, names), key=len, default="")
+
+
+def _last_called(text: str, names: Collection[str]) -> list[str]:
+    rest = text[-LONGEST_END:].rstrip(_END)
+    called: list[str] = []
+    found: list[str] = []
+    while name := _longest(names, rest.endswith, found):
+        found.append(name)
+        rest = rest.removesuffix(name)
+        join = _JOIN_BEFORE.search(rest, max(0, len(rest) - LONGEST_JOIN))
+        if join is None:
+            break
+        if join["comma"]:
+            called = [*found]
+        rest = rest[: join.start()]
+    return called

@@ -18,6 +18,7 @@ from actors.rules.groups.activation import (
     judge,
     outcome_of,
 )
+from actors.rules.groups.mentions import hailed
 from actors.rules.groups.routes import (
     Binding,
     GroupBehaviour,
@@ -382,6 +383,40 @@ def test_a_name_at_the_beginning_or_the_end_calls(text: str) -> None:
     assert of("anna", said(text)).reason == "pattern"
     silent = {"anna": {"own_name": False}}
     assert of("anna", said(text), table(**silent)).reason is None
+
+
+@pytest.mark.parametrize(
+    ("text", "called"),
+    [
+        ("Anna, Ben: good day", ("anna", "ben")),
+        ("anna and ben, what do you think?", ("anna", "ben")),
+        ("Hallo Anna und Ben wie geht's", ("anna", "ben")),
+        ("ben & anna: look", ("anna", "ben")),
+        ("anna, ben and carl, tea?", ("anna", "ben", "carl")),
+        ("what do you think, anna and ben?", ("anna", "ben")),
+        ("is it so, anna, ben?", ("anna", "ben")),
+        ("anna와 ben, 안녕", ("anna", "ben")),
+        ("hi anna, ben is ill", ("anna",)),
+        ("anna, ben is ill", ("anna",)),
+        ("I saw anna, ben", ("ben",)),
+        ("anna and ben are ill", ()),
+        ("we like anna and ben", ()),
+    ],
+)
+def test_several_who_are_named_together_are_called_together(
+    text: str, called: tuple[str, ...]
+) -> None:
+    answers = [name for name in NAMES if of(name, said(text)).reason == "pattern"]
+    assert tuple(answers) == called
+
+
+@given(st.text(st.sampled_from("abn ,&.:") | st.characters(), max_size=40))
+def test_whoever_is_called_stands_there(text: str) -> None:
+    names = frozenset({"a", "ann", "b"})
+    called = hailed(text, names)
+    assert called <= names
+    assert all(each in text for each in called)
+    assert hailed(text, frozenset()) == frozenset()
 
 
 @pytest.mark.parametrize(
