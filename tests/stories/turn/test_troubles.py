@@ -86,6 +86,23 @@ async def test_what_is_said_about_an_agent_is_said_by_its_own_account(
     assert [each.speaker for each in said] == ["ben", "ben", "anna"]
 
 
+@pytest.mark.parametrize("is_busy", [True, False])
+async def test_people_are_not_told_whose_model_it_is(
+    is_busy: bool,  # noqa: FBT001  a table
+    autojump_clock: Clock,
+) -> None:
+    plain = "10.0.0.7 (secret-model): refused the request (HTTP 400)"
+    kinds = {
+        True: ModelBusyError(f"{plain}: boom", kind="overload", plain=plain),
+        False: ModelRefusedError(f"{plain}: boom", plain=plain),
+    }
+    down = Says(error=kinds[is_busy])
+    cast = Cast(model=FakeModel(lambda _: down))
+    said = "\n".join(await ask(autojump_clock, cast, "hello"))
+    assert said
+    assert not any(word in said for word in ("10.0.0.7", "secret-model", "boom", "400"))
+
+
 async def test_a_busy_model_is_asked_again(autojump_clock: Clock) -> None:
     busy = Says(error=ModelBusyError("overloaded", retry_after=3))
     cast = Cast(model=faulty(busy, busy))
