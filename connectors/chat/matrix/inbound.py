@@ -6,6 +6,7 @@ nothing.
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ from connectors.chat.matrix.events import (
     without_fallback,
 )
 from connectors.chat.matrix.files import fetch_file
-from connectors.chat.matrix.rooms import Room, RoomDeadlines, come_or_go
+from connectors.chat.matrix.rooms import Room, RoomDeadlines, come_or_go, local_part
 from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
 
@@ -147,6 +148,10 @@ class Quotes:
         )
 
 
+COMMAND_BEHIND = re.compile(r"[,:]?\s+(/[A-Za-z].*)", re.DOTALL)
+"""What stands behind a mention, if it is a command."""
+
+
 class MessageInRoom(msgspec.Struct, frozen=True):
     """A message, and its room."""
 
@@ -172,6 +177,10 @@ class MatrixSubmitter:
         Raises:
             ShutOutError: the account is not let in.
         """
+        said = self._commanded(heard.spoken, heard.room)
+        if said != heard.spoken.text:
+            spoken = msgspec.structs.replace(heard.spoken, text=said)
+            heard = msgspec.structs.replace(heard, spoken=spoken)
         return await self._submission.submit(
             self._bare(heard), ingress, partial(self._filled, heard)
         )
@@ -207,6 +216,24 @@ class MatrixSubmitter:
             is_bot=spoken.is_bot,
             platform_fields=specifics(spoken, room),
         )
+
+    def _commanded(self, spoken: MatrixMessage, room: Room) -> str:
+        """Return the words; a command behind a mention names the agent that is meant.
+
+        Clients write a mention as the name of an account, and that alone: `anna: /help`
+        is `@anna /help`.
+        """
+        for user, agent in self._shared.users.items():
+            if agent not in spoken.mentions:
+                continue
+            for name in (room.name_of(user), user, local_part(user)):
+                rest = spoken.text.removeprefix("@").removeprefix(
+                    name.removeprefix("@")
+                )
+                command = COMMAND_BEHIND.match(rest)
+                if command is not None and rest != spoken.text:
+                    return f"@{agent} {command[1]}"
+        return spoken.text
 
     async def _filled(self, heard: MessageInRoom, inbound: Inbound) -> Inbound:
         """Fetch what a message quotes and what came with it."""

@@ -324,6 +324,19 @@ async def test_an_invitation_to_a_dead_server_keeps_nobody_waiting_for_ever(
         )
 
 
+async def test_a_command_behind_a_mention_is_one_as_clients_write_it() -> None:
+    bed = MatrixBed("anna")
+    bed.server.room(ROOM, ZOE, SAM, ANNA)
+    mention = {"m.mentions": {"user_ids": [ANNA]}}
+    async with bed.listening() as server:
+        for said in ("anna: /help", "anna /help", f"{ANNA}: /help", "anna: help me"):
+            server.say(ROOM, ZOE, said, **mention)
+        server.say(ROOM, ZOE, "anna: /help")
+        heard = [(await bed.ingress.next()).text for _ in range(5)]
+    assert heard[:3] == ["@anna /help"] * 3
+    assert heard[3:] == ["anna: help me", "anna: /help"], "who is not called, is not"
+
+
 async def test_what_was_said_in_another_room_is_quoted_to_nobody() -> None:
     bed = MatrixBed("anna")
     bed.server.room(ROOM, ZOE, ANNA)
