@@ -56,6 +56,16 @@ async def test_every_view_is_for_who_is_logged_in(tmp_path: Path) -> None:
             assert (await stranger.get(events)).status_code == 303
 
 
+@pytest.mark.parametrize(("allowed", "is_told"), [(-1.0, True), (1e9, False)])
+async def test_that_the_event_loop_is_late_is_told_only_if_it_is(
+    allowed: float, *, is_told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("connectors.web.page.views.overview.SLOW_LOOP", allowed)
+    async with open_panels(tmp_path) as bed:
+        shown = await bed.show("/overview")
+    assert ("The event loop is late" in shown) == is_told
+
+
 async def test_no_form_without_its_token_does_anything(tmp_path: Path) -> None:
     async with open_panels(tmp_path) as bed, bed.stranger() as stranger:
         for view in all_views():
