@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import trio.testing
@@ -94,6 +95,10 @@ async def test_entries_of_the_day_are_written_down_in_their_order(
         await trio.sleep(1)
         assert [entry[2] for entry in book.entries] == ["first", "second", "third"]
         assert texts((await bed.recall("hi")).logs) == ["first", "second", "third"]
+        counted = re.findall(
+            rb'daily_log_total\{.*outcome="(\w+)"\} ([1-9])', bed.metrics.render()
+        )
+        assert counted == [(b"ok", b"3")]
         await trio.sleep(3 * DAY)
         recalled = await bed.recall("what was the second entry?")
         assert recalled.logs == ()
