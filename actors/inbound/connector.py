@@ -406,8 +406,9 @@ class Connector(Actor):
     async def _count_open(self) -> None:
         """Count the unanswered messages: a restart makes room for nobody."""
         try:
-            services = self._services
-            found = await unanswered(services.store, self._name, services.duties.has)
+            store, duties = self._services.store, self._services.duties
+            is_mine = None if duties.parts is None else duties.has
+            found = await unanswered(store, self._name, is_mine)
         except StoreError as error:
             LOG.warning("not counted yet", connector=self._name, why=str(error))
             self.after(COUNT_AGAIN, CountOpen())

@@ -208,14 +208,18 @@ class Recovery:
 
     async def _find(self) -> Counter[str]:
         """Read what is not settled; count it by connector."""
-        rows = [row for row in await read_open(self._store) if self._is_mine(row)]
+        rows = await read_open(self._store)
+        if self._duties.parts is not None:
+            rows = [row for row in rows if self._is_mine(row)]
         self._take_in(rows, rows)
         return Counter(row.connector for row in rows)
 
     async def _find_lost(self) -> None:
         """Read what nobody was handed; ask the sessions about all else."""
         self._is_sweep_due = False
-        keys = [key for key in await read_keys(self._store) if self._is_mine(key)]
+        keys = await read_keys(self._store)
+        if self._duties.parts is not None:
+            keys = [key for key in keys if self._is_mine(key)]
         lost = [key for key in keys if not self._check(key.id)]
         self._take_in(keys, await read_among(self._store, lost))
 

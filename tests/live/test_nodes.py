@@ -13,6 +13,7 @@ import secrets
 import signal
 import socket
 import sys
+from collections import Counter
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ import pytest
 import trio
 import trio.testing
 
+from actors.messages.keys import chat_partition
+from runtime.store.rows import PARTS
 from tests.fakes.store.cut_proxy import CutProxy
 from tests.live.test_postgresql_faults import BETWEEN, CHATS, Company, check
 from tests.processes.running import PATIENCE, ROOT, Server, environment, run, served
@@ -47,6 +50,7 @@ KINDS = (
     "kill server",
     "kill other",
     "cut all",
+    "stop other",
 )
 
 
@@ -112,6 +116,16 @@ class Nodes(Company):
             await trio.testing.wait_all_tasks_blocked(0.05)
         return name
 
+    def parts(self) -> dict[int, str]:
+        """Give the node of each part of the chats that nodes share."""
+        query = "SELECT name, owner FROM lease WHERE name LIKE 'part/%'"
+        return {int(name.split("/")[1]): owner for name, owner in self.rows(query)}
+
+    async def wait_without(self, name: str) -> None:
+        """Wait until others have taken over all that a node had."""
+        while name in {*self.parts().values(), self.owner()}:
+            await trio.testing.wait_all_tasks_blocked(0.05)
+
     async def fault(self, kind: str) -> None:
         """Let something go wrong, and wait until all is well."""
         owner = await self.wait_owner()
@@ -124,12 +138,13 @@ class Nodes(Company):
                 assert (code == 0) == (kind == "end owner")
                 await self.wait_answers(BETWEEN)
                 await trio.to_thread.run_sync(self.begin, name)
-            case "stop owner":
-                self.hung.add(owner)
-                self.running[owner].process.send_signal(signal.SIGSTOP)
-                await self.wait_owner(owner)
+            case "stop owner" | "stop other":
+                name = other if kind == "stop other" else owner
+                self.hung.add(name)
+                self.running[name].process.send_signal(signal.SIGSTOP)
+                await self.wait_without(name)
                 await self.wait_answers(BETWEEN)
-                self.running[owner].process.send_signal(signal.SIGCONT)
+                self.running[name].process.send_signal(signal.SIGCONT)
                 self.hung.clear()
             case "cut owner off":
                 self.proxies[owner].is_away = True
@@ -265,6 +280,69 @@ async def test_nothing_is_lost_or_doubled_by_three_nodes(tmp_path: Path) -> None
         check(nodes, FAULTS)
         log = (tmp_path / "stderr").read_text()
         assert "Traceback" not in log
+    finally:
+        nodes.end()
+
+
+class TwoNodes(Nodes):
+    """Two nodes with a log of their own, and people who ask at the first one."""
+
+    def variables(self, name: str) -> dict[str, Any]:
+        """Give what a node's settings differ by."""
+        log = str(self.folder / f"{name}.log")
+        return super().variables(name) | {"CALLBOARD_LOG__FILE": log}
+
+    def heard(self, name: str) -> int:
+        """Count the messages that a node has taken in."""
+        return (self.folder / f"{name}.log").read_text().count('"message received"')
+
+    async def wait_shared(self) -> None:
+        """Wait until each has half of the chats."""
+        while Counter(self.parts().values()) != {"a": PARTS // 2, "b": PARTS // 2}:
+            await trio.testing.wait_all_tasks_blocked(0.1)
+
+    def chats_of(self, name: str, count: int, prefix: str) -> list[str]:
+        """Name chats that a node works on."""
+        parts = self.parts()
+        names = (f"{prefix}{number}" for number in itertools.count())
+        mine = (x for x in names if parts[chat_partition("http", x)] == name)
+        return list(itertools.islice(mine, count))
+
+    async def ask_slowly(self, chat: str) -> None:
+        """Ask something that takes a while to answer."""
+        words = " ".join(map(str, range(20)))
+        assert await self.ask(chat, f"slowly {words}", key=chat) == words
+
+
+@pytest.mark.live
+@pytest.mark.timeout(0)
+async def test_two_nodes_share_their_chats_and_one_goes_on_with_the_other_s(
+    tmp_path: Path,
+) -> None:
+    nodes = TwoNodes(tmp_path)
+    try:
+        for name in NAMES[:2]:
+            await trio.to_thread.run_sync(nodes.begin, name)
+        nodes.hung.add("b")  # it is asked by the first one
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            with trio.fail_after(4 * PATIENCE):
+                await nodes.wait_shared()
+                before = nodes.heard("b")
+                async with trio.open_nursery() as nursery:
+                    for owner in ("a", "b"):
+                        for chat in nodes.chats_of(owner, 3, number.name):
+                            nursery.start_soon(nodes.ask_slowly, chat)
+                    while nodes.heard("b") < before + 3:
+                        await trio.testing.wait_all_tasks_blocked(0.02)
+                    nodes.running["b"].process.send_signal(number)
+                    await nodes.wait_without("b")
+                if number == signal.SIGSTOP:
+                    nodes.running["b"].process.send_signal(signal.SIGCONT)
+        settled = "SELECT state, count(*) FROM inbox GROUP BY state"
+        assert nodes.rows(settled) == [("replied", 12)]
+        said = "SELECT count(*), count(DISTINCT correlation_id) FROM outbox"
+        assert nodes.rows(said) == [(12, 12)]
+        assert "Traceback" not in (tmp_path / "a.log").read_text()
     finally:
         nodes.end()
 

@@ -80,14 +80,14 @@ class Company:
         """Give whom to write to; None: nobody is there now."""
         return self.server
 
-    async def ask(self, chat: str, words: str) -> str:
+    async def ask(self, chat: str, words: str, key: str = "") -> str:
         """Write once; empty if there was no answer."""
         server = self.entrance()
         if server is None:
             await trio.testing.wait_all_tasks_blocked(0.02)
             return ""
         body = {"model": "anna", "messages": [{"role": "user", "content": words}]}
-        headers = {"x-callboard-conversation": chat, "idempotency-key": words}
+        headers = {"x-callboard-conversation": chat, "idempotency-key": key or words}
         try:
             async with httpx.AsyncClient(base_url=server.url, timeout=20) as client:
                 said = await client.post(

@@ -127,6 +127,9 @@ class CompletionsEndpoint:
             await refuse(scope, error)(scope, receive, send)
             return
         try:
+            if self.passer is None:
+                await self._answer(asked, scope, receive, send)
+                return
             while await self._is_misdirected(asked, scope, receive, send):
                 pass  # its chat is moving just now
         except ApiError as error:
@@ -246,7 +249,7 @@ class CompletionsEndpoint:
                     await self._serve(taken, exchange, scope, receive, send)
                     return
             before, known = await self._recall(taken)
-            if await self._is_passed_on(before, scope, receive, send):
+            if self.passer and await self._is_passed_on(before, scope, receive, send):
                 return
             exchange = self._open(before, hears_drafts=False)
             with self.waiting.holding(before.inbound.correlation_id, exchange):
