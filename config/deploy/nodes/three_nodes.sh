@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Three nodes of one company on PostgreSQL, without containers: a question to each, the
-# node that runs the company is killed, a question to each that is left. All is in a
-# folder that is removed at the end.
+# Three nodes of one company on PostgreSQL, without containers: a question to each in one
+# conversation, which one of them answers; the node that runs the company is killed; a
+# question to each that is left. All is in a folder that is removed at the end.
 #
 #     pip install 'callboard[postgresql]'; apt-get install postgresql curl
 #     bash three_nodes.sh
@@ -91,14 +91,26 @@ ask() { # NODE QUESTION
   curl -sS --fail-with-body --retry 5 --retry-all-errors -m 60 -o answer \
     "http://${address[$1]}:$port/v1/chat/completions" \
     -H "Authorization: Bearer $CALLBOARD_KEY" -H "Idempotency-Key: $1-$RANDOM$RANDOM" \
-    -H 'Content-Type: application/json' -d \
+    -H 'Content-Type: application/json' -H 'X-Callboard-Conversation: lobby' -d \
     "{\"model\": \"anna\", \"messages\": [{\"role\": \"user\", \"content\": \"$2\"}]}"
   echo "$1: $2? $(sed -E 's/.*"content": ?"([^"]*)".*/\1/' answer)"
 }
 
+# Lists the nodes once one of them runs the company.
+list() {
+  for _ in {1..60}; do
+    callboard nodes list > listed
+    if grep -q 'runs the company' listed; then break; fi
+    sleep 0.5
+  done
+  cat listed
+}
+
 for node in a b c; do wait_ready "$node"; done
 for node in a b c; do ask "$node" 'what is 6 * 7'; done
-callboard nodes list | tee listed
+# A node that is new is given parts of the work once it has been there for 12 seconds.
+until ! grep -q 'stands by' <(callboard nodes list); do sleep 0.5; done
+list
 owner=$(awk '/runs the company/ {print $1}' listed)
 
 echo "kill -9 of $owner"
@@ -108,4 +120,4 @@ began=$SECONDS
 unset "pids[$owner]"
 for node in "${!pids[@]}"; do ask "$node" 'what is 2 ** 10'; done
 echo "answered after $((SECONDS - began)) s"
-callboard nodes list
+list
