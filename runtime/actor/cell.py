@@ -29,6 +29,7 @@ from runtime.actor.messages import (
     Passivate,
     Stop,
     Terminated,
+    graver,
 )
 from runtime.actor.posting import STASHED, Intake
 from runtime.actor.ref import ActorRef, cell_of
@@ -116,6 +117,8 @@ class Cell(Intake):
             if type(result) is CoroutineType:
                 # Before its task has begun: there must be something to cancel.
                 self.scope = trio.CancelScope()
+                if self.ending is not None:  # its plain part has killed it
+                    lifecycle.cut_short(self, self.scope, self.ending)
                 self.busy_since = self.kernel.now()
                 if is_burst:
                     return result  # pyright: ignore[reportUnknownVariableType]
@@ -183,6 +186,7 @@ class Cell(Intake):
         Returns:
             Whether the actor goes on: the asker got the error.
         """
+        exit_ = graver(self.ending, exit_)
         error = exit_.error
         if exit_.how == "killed" or error is None:
             self.give_up(self.current, "killed")
@@ -432,6 +436,7 @@ class Cell(Intake):
         elif self.state == "running" and self.current is EMPTY:
             lifecycle.end(self, KILLED)
         elif self.state in {"running", "starting"}:  # from inside its own code
+            self.ending = graver(self.ending, KILLED)
             self.post_system(Stop(KILLED))
 
     def crash(self, error: Exception) -> None:

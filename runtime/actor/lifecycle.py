@@ -113,6 +113,8 @@ def start_actor(cell: Cell, actor: Actor) -> Reply | None:
         # Why already here: whoever kills the actor before its task has begun must
         # find something to cancel.
         cell.scope = trio.CancelScope()
+        if cell.is_killed:  # by its plain part
+            cut_short(cell, cell.scope, KILLED)
         start_task(cell, _finish_start, cell, actor, result, reply)
         return reply
     _run(cell)

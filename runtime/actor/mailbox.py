@@ -218,12 +218,6 @@ class Mailbox:
             self.rest.appendleft(self.first)
         self.first = item
 
-    def put_system(self, message: object) -> None:
-        """Put a message into the system lane, which is never full."""
-        if self.system is None:
-            self.system = deque()
-        self.system.append(message)
-
     def put_system_first(self, message: object) -> None:
         """Put a message before all others of the system lane."""
         if self.system is None:

@@ -321,6 +321,64 @@ async def test_an_actor_may_kill_itself_anywhere(
         assert ("on_stop" in weary.log) is (where == "on_stop")
 
 
+class Torn(Puppet):
+    """Kills itself in its own plain code, and goes on all the same."""
+
+    passes_on = True
+
+    def on_start(self) -> Any:
+        super().on_start()
+        return self.go_on() if self.kill_at("start, then wait") else None
+
+    def pass_on(self, message: Any) -> bool:
+        if message == "pass on, then raise":
+            self.kill_at(message)
+            raise CrashError(message)
+        return False
+
+    def on_receive(self, message: Any) -> Any:
+        if self.kill_at("raise"):
+            raise CrashError(message)
+        return self.go_on() if self.kill_at("wait") else super().on_receive(message)
+
+    def kill_at(self, where: str) -> bool:
+        if where not in self.log:
+            return False
+        self.log.remove(where)  # the next incarnation does not
+        self.actor_ref.kill()
+        return True
+
+    async def go_on(self) -> None:
+        await trio.lowlevel.checkpoint()
+        self.log.append("went on")
+        await trio.sleep_forever()
+
+
+@pytest.mark.parametrize(
+    ("where", "message", "how"),
+    [
+        ("raise", "x", "killed"),
+        ("wait", "x", "killed"),
+        ("start, then wait", "x", "failed"),  # as every start that does not succeed
+        ("pass on, then raise", "pass on, then raise", "killed"),
+    ],
+)
+async def test_who_kills_itself_is_killed_whatever_it_does_then(
+    autojump_clock: MockClock, where: str, message: str, how: str
+) -> None:
+    log: list[Any] = [where]
+    async with virtual(autojump_clock) as system:
+        watcher = Probe()
+        system.spawn(watcher)
+        sender = system.spawn(Puppet())
+        ref = system.spawn(Torn(log))
+        watcher.watch(ref)
+        sender.tell(lambda actor: actor.tell(ref, message))
+        (news,) = await watcher.wait_count(1)
+        assert (news.exit.how, trio.current_time()) == (how, 0)
+    assert log == ["start"]
+
+
 async def test_a_kill_between_two_batches_ends_the_burst(
     autojump_clock: MockClock,
 ) -> None:

@@ -80,12 +80,6 @@ class MailboxMachine(RuleBasedStateMachine):
             self.taken = self.stashed.pop()
 
     @rule()
-    def put_system(self) -> None:
-        self.serial += 1
-        self.mailbox.put_system(self.serial)
-        self.system.append(self.serial)
-
-    @rule()
     def put_system_first(self) -> None:
         self.serial += 1
         self.mailbox.put_system_first(self.serial)
