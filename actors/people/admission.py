@@ -6,7 +6,6 @@ senders are never stored, logged or passed on.
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from actors import names
@@ -107,8 +106,8 @@ def _called(inbound: Inbound, services: Services) -> str:
     called = (inbound.agent, quoted, *by_platform, *mentioned(inbound.text, agents))
     text = fold(inbound.text)
     own = {name: agent for agent, each in groups.items() for name in each.own_names}
-    by_name = (own[name] for name in sorted(hailed(text, own), key=text.find))
-    return next(filter(None, chain(called, by_name)), "")
+    by_name = [own[name] for name in sorted(hailed(text, own), key=text.find)]
+    return next((each for each in (*called, *by_name) if each), "")
 
 
 def refuse_aloud(decision: Decision) -> None:

@@ -33,6 +33,15 @@ ANSWER = Delivery(
     agent="anna",
     text="hello",
 )
+ASKED = ElizaMessage(
+    id=to_uuid("m1"),
+    channel=CHANNEL,
+    server=ZERO,
+    author=to_uuid("Zoe"),
+    content="hi",
+    at=0,
+)
+SAID = NewMessage(message=ASKED, inbound_id="m1")
 
 
 async def test_a_message_is_announced_before_it_is_complete() -> None:
@@ -48,19 +57,10 @@ async def test_a_message_is_announced_before_it_is_complete() -> None:
     await channels.make(ApiCaller(""), lobby)
     speech = ChannelMessages("web", channels, history, told.append)
     speech.ingress = ingress = FakeIngress()
-    asked = ElizaMessage(
-        id=to_uuid("m1"),
-        channel=CHANNEL,
-        server=ZERO,
-        author=participants[0],
-        content="hi",
-        at=0,
-    )
-    said = NewMessage(message=asked, inbound_id="m1")
     told.clear()
     store.is_open = False
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(speech.post, ApiCaller(""), said)
+        nursery.start_soon(speech.post, ApiCaller(""), SAID)
         inbound = await ingress.next()
         nursery.start_soon(speech.settled, inbound, "dropped:not_addressed")
         await trio.testing.wait_all_tasks_blocked()
