@@ -116,10 +116,8 @@ class BotProgress:
         return tuple(self._side)
 
     def note(self, channel: str, *, is_aside: bool) -> None:
-        """Remember a channel that Discord does not list."""
+        """Remember a channel that Discord does not list, before its message ends."""
         if is_aside:
-            if channel not in self._side:
-                self._news.set()
             self._side.pop(channel, None)
             self._side[channel] = None
             while len(self._side) > MOST_SIDE_CHANNELS:
