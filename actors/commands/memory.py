@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from actors.commands.context import CommandReply, CommandRequest
+from actors.journal.parts import in_one_part
 from actors.memory import scopes as scope_names
 from actors.memory.forgetting import marked
 from actors.messages.keys import chat_partition
@@ -85,9 +86,10 @@ async def forget_facts(asked: CommandRequest, ids: tuple[str, ...]) -> CommandRe
     )
     address, agent = asked.inbound.address, asked.persona.name
     part = chat_partition(address.connector, address.chat)
-    marks = marked(agent, change.scopes, part, asked.inbound.id)
+    marks = marked(agent, change.scopes, asked.inbound.id)
     commit = Commit(at=services.clock.wall(), facts=(change,), entries=marks)
-    await services.store.commit(commit)
+    cause = f"{asked.inbound.id}/forget"
+    await services.store.commit(in_one_part(commit, part, cause))
     # Also with nothing there yet: what was said shall not be found worth keeping.
     if not gone:
         return nothing

@@ -15,6 +15,7 @@ __all__ = [
     "history",
     "notices",
     "outbox",
+    "parts",
     "plan",
     "rebuild",
     "records",

@@ -11,6 +11,7 @@ from actors.journal import records
 from actors.journal.events import as_journal
 from actors.journal.history import AlsoAsked, Deferred, Event, Exchanged, History
 from actors.journal.outbox import spoken
+from actors.journal.parts import in_one_part
 from actors.messages.keys import chat_partition, parse_key
 from actors.messages.state import outcome_of
 from runtime.store.rows import Accept, Commit, Defer, Enqueue, Entry, Settle
@@ -41,16 +42,18 @@ def as_exchange(
     now = services.clock.wall()
     journal = as_journal(events or as_events(answer), history, now, services.keep)
     rest = as_commit(answer, now)
-    return msgspec.structs.replace(
+    told = telling.of_answer(answer, parse_key(history.stream).agent, services)
+    commit = msgspec.structs.replace(
         rest,
         appends=journal.appends,
         snapshots=journal.snapshots,
         records=(*journal.records, *rest.records),
-        entries=(
-            *rest.entries,
-            *telling.of_answer(answer, parse_key(history.stream).agent, services),
-        ),
+        entries=(*rest.entries, *told),
     )
+    if not (rest.records or rest.facts or commit.entries):
+        return commit  # all the rest is of the chat
+    cause = f"{history.stream}@{history.version}"
+    return in_one_part(commit, part_of(answer.inbound), cause)
 
 
 def as_events(answer: Answer) -> tuple[Event, ...]:
@@ -173,7 +176,8 @@ def as_unanswered(
     )
     row = records.audit_row(inbound.id, body, keep)
     commit = as_commit(answer, now)
-    return msgspec.structs.replace(commit, records=(row,), entries=told)
+    commit = msgspec.structs.replace(commit, records=(row,), entries=told)
+    return in_one_part(commit, part_of(inbound), inbound.id) if told else commit
 
 
 def as_defer(inbound: Inbound, put_off: message_state.Postpone, reason: str) -> Defer:

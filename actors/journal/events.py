@@ -16,6 +16,7 @@ from actors.journal.history import (
     Reset,
     kind_of,
 )
+from actors.journal.parts import in_one_part
 from actors.messages.keys import parse_key
 from actors.rules.prompt.compaction import tokens_of
 from runtime.store.rows import Append, Commit, NewEvent, Record, Snapshot
@@ -41,7 +42,11 @@ def as_entry(
     commit = as_journal((event,), history, services.clock.wall(), services.keep)
     if is_void(entry, history):
         return commit
-    return msgspec.structs.replace(commit, facts=entry.remembered)
+    if not entry.remembered:
+        return commit
+    commit = msgspec.structs.replace(commit, facts=entry.remembered)
+    part = records.part_of(parse_key(history.stream))
+    return in_one_part(commit, part, f"{history.stream}@{history.version}")
 
 
 def as_journal(

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from actors.errors import ModelBusyError, ModelRefusedError
+from actors.journal.parts import facts_commit
 from runtime.actor.actor import Actor
 from runtime.errors import StoreError
 from runtime.store.facts import PutVector, StoredFact
-from runtime.store.rows import Commit
 from runtime.telemetry.logs import EventLog, Quoted
 
 if TYPE_CHECKING:
@@ -113,7 +113,8 @@ class Embedding(Actor):
             for row, vector in zip(rows, vectors, strict=True)
         ]
         at = self._services.clock.wall()
-        await self._services.store.commit(Commit(at=at, facts=tuple(changes)))
+        commit = facts_commit(at, tuple(changes), self._services.ids.new())
+        await self._services.store.commit(commit)
         self._kit.metrics.embedding(self._agent, "ok", len(rows))
         return True
 

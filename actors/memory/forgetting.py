@@ -18,6 +18,7 @@ import msgspec
 
 from actors.journal.history import Exchanged
 from actors.messages.inbound import TranscriptLine
+from actors.messages.keys import fact_partition
 from runtime.store.rows import Entry, StoredEvent
 
 if TYPE_CHECKING:
@@ -87,15 +88,12 @@ class SpokenLines(msgspec.Struct, frozen=True, kw_only=True):
     """How many lines the conversation has after these."""
 
 
-def marked(
-    agent: str, scopes: tuple[str, ...], part: int, mark: str
-) -> tuple[Entry, ...]:
+def marked(agent: str, scopes: tuple[str, ...], mark: str) -> tuple[Entry, ...]:
     """Write down that something was forgotten.
 
     Args:
         agent: by whom.
         scopes: whose memory it was.
-        part: partition of the chat in which it was asked for.
         mark: id of the message that asked for it.
     """
     return tuple(
@@ -103,7 +101,7 @@ def marked(
             kind=KIND,
             id=f"{agent}/{scope}",
             owner=agent,
-            part=part,
+            part=fact_partition(agent, scope),
             body=mark.encode(),
         )
         for scope in scopes

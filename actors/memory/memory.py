@@ -13,6 +13,7 @@ import msgspec
 
 from actors import names
 from actors.errors import ChatError, OverloadedError
+from actors.journal.parts import facts_commit
 from actors.memory.daily_log import WriteLogEntry
 from actors.memory.embedding import Embed
 from actors.memory.messages import (
@@ -30,7 +31,7 @@ from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Keyed
 from runtime.actor.reply import Reply
 from runtime.store.facts import FactChange, SaveFact, UseFacts
-from runtime.store.rows import Commit, Committed
+from runtime.store.rows import Committed
 from runtime.supervision.keyed import KeyGivenUp
 from runtime.telemetry.logs import EventLog
 
@@ -194,7 +195,7 @@ class Memory(Actor):
         ]
         if changes:
             at = self._services.clock.wall()
-            commit = Commit(at=at, facts=tuple(changes))
+            commit = facts_commit(at, tuple(changes), self._services.ids.new())
             self._services.store.submit(commit, self._noted)
 
     def _noted(self, outcome: Committed | Exception) -> None:

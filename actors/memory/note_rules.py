@@ -21,6 +21,7 @@ from actors.memory.messages import (
     Summarise,
 )
 from actors.memory.scopes import AGENT
+from actors.messages.keys import fact_partition
 from actors.rules.text.secrets import PASSWORD
 from actors.rules.text.similarity import is_alike, words_of
 from runtime.store.facts import FactChange, SaveFact, StoredFact, UseFacts
@@ -80,7 +81,6 @@ class NotePlace(msgspec.Struct, frozen=True, kw_only=True):
 
     agent: str
     scope: str
-    part: int
     provenance: str
     now: float
 
@@ -186,7 +186,7 @@ def row_of(
         id=row_id,
         agent=place.agent,
         scope=place.scope,
-        part=place.part,
+        part=fact_partition(place.agent, place.scope),
         kind=found.kind,
         category=found.category,
         key=found.key,
@@ -222,7 +222,7 @@ def said_again(fact: StoredFact, place: NotePlace, config: MemoryConfig) -> Fact
         id=fact.id,
         agent=fact.agent,
         scope=fact.scope,
-        part=fact.part,
+        part=fact_partition(fact.agent, fact.scope),
         kind=fact.kind,
         category=fact.category,
         key=fact.key,

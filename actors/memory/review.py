@@ -125,7 +125,6 @@ class NoteReview:
         place = rules.NotePlace(
             agent=self._agent,
             scope=(note.scope if isinstance(note, KeepFact) else "") or source.scope,
-            part=source.part,
             provenance=provenance(source),
             now=now,
         )
@@ -255,7 +254,7 @@ class NoteReview:
         )
         if note.is_asked:
             mark = source.as_of or self._ids.new()
-            self._entries += marked(self._agent, scopes, source.part, mark)
+            self._entries += marked(self._agent, scopes, mark)
         ids = tuple([fact.id for fact in there])
         self._going.update(ids)
         return NoteResult(outcome="forgotten", ids=ids, count=len(ids))

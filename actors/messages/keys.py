@@ -105,6 +105,25 @@ def chat_partition(connector: str, chat: str) -> int:
     return partition(f"{connector}/{chat}")
 
 
+_CHAT = "chat:"
+
+
+def fact_partition(agent: str, scope: str) -> int:
+    """Return the partition of what an agent remembers of a scope.
+
+    A group's, or a member's in it, is that of its chat. What belongs to a person is
+    read in many chats, and what an agent knows everywhere: these have their own.
+
+    Args:
+        agent: whose memory.
+        scope: as `actors.memory.scopes` names it.
+    """
+    if not scope.startswith(_CHAT):
+        return partition(f"{agent}/{scope}")
+    connector, _, rest = scope.removeprefix(_CHAT).partition("/")
+    return chat_partition(_unescape(connector), _unescape(rest.partition("/")[0]))
+
+
 # Source: RFC 6901 (JSON Pointer) 3 and 4, including the order of replacements.
 def _escape(part: str) -> str:
     return part.replace("~", "~0").replace("/", "~1")

@@ -8,21 +8,26 @@ import msgspec
 
 from actors import names
 from actors.agents.messages import ReadStaff
-from actors.agents.rows import CHANGE
+from actors.agents.rows import AGENT, AT_REST, CHANGE, CLIENT
+from actors.journal.notices import DUE
 from actors.journal.records import AUDIT
 from actors.models.spending import CALL
 from actors.people.guests import ReadGuests
 from actors.people.lookup import ForgetPeople
+from actors.people.pairing_rows import GUEST, PAIRING
+from actors.people.rows import ALIAS, PERSON
 from actors.protocol import DrainOutbox, RouteUnanswered
+from actors.schedule import rows as appointments
 from actors.schedule.messages import AppointmentsChanged
 from actors.schedule.rows import SLOT
 from actors.webhooks.messages import SendNotices
 from runtime.actor.actor import Actor
 from runtime.errors import CorruptError, StoreError
+from runtime.store.rows import ANY_KIND
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator
 
     from actors.journal.clock import SureClock
     from runtime.store.port import Store
@@ -38,6 +43,18 @@ PRUNE_EVERY = 3600.0
 PRUNE_LIMIT = 1000
 LOOK_EVERY = 2.0
 
+READERS: tuple[tuple[frozenset[str], str, object], ...] = (
+    (frozenset({PERSON, ALIAS}), names.PEOPLE, ForgetPeople()),
+    (frozenset({PAIRING, GUEST}), names.PAIRING, ReadGuests()),
+    (frozenset({AGENT, CLIENT, AT_REST}), names.STAFF, ReadStaff()),
+    (frozenset({"inbox"}), names.ROUTER, RouteUnanswered()),
+    (frozenset({appointments.KIND}), names.SCHEDULER, AppointmentsChanged()),
+)
+"""Who holds rows of which kinds in memory, and what has them read again."""
+
+WATCHED = frozenset({PERSON, ALIAS, PAIRING, GUEST, AGENT, CLIENT, AT_REST})
+"""Kinds of rows of which nodes tell each other when they change them."""
+
 
 class Prune(msgspec.Struct, frozen=True):
     """A note to itself: delete old rows."""
@@ -51,10 +68,10 @@ class Keeper(Actor):
     """Looks after the store, which is opened before the tree and closed after it.
 
     Takes: nothing.
-    Sends: `ForgetPeople` to `people`; when another program, such as `callboard queue
-        retry`, has changed the store: `ReadGuests` to `pairing`, `ReadStaff` to
-        `staff`, `RouteUnanswered` to the router, `AppointmentsChanged` to the scheduler
-        and `DrainOutbox` to the connectors.
+    Sends: when another node, or another program such as `callboard queue retry`, has
+        changed rows, or rows were handed over: to each who holds such rows what has it
+        read them again (`READERS`), `SendNotices` to webhooks, `DrainOutbox` to the
+        connectors.
     Keeps: nothing.
     Fails: never by a disk that fails; readiness shows that.
     Ends: with the system, after everything that writes.
@@ -136,21 +153,26 @@ class Keeper(Actor):
 
     async def _look(self) -> None:
         try:
-            was_changed = await self._store.was_changed_outside()
+            changed = await self._store.changes_outside()
+            if self._store.may_be_handed:
+                changed |= await self._store.take_over()
         except StoreError as error:
             LOG.warning("changes from outside not looked for", why=str(error))
             return
-        if was_changed:
+        if not changed:
+            return
+        if ANY_KIND in changed:
             LOG.info("another program changed the store")
-            self._pass_on(names.PEOPLE, ForgetPeople())
-            self._pass_on(names.PAIRING, ReadGuests())
-            self._pass_on(names.STAFF, ReadStaff())
-            self._pass_on(names.ROUTER, RouteUnanswered())
-            self._pass_on(names.SCHEDULER, AppointmentsChanged())
-            for webhook in self._webhooks:
-                self._pass_on(names.notifier(webhook), SendNotices())
-            for connector in self._connectors:
-                self._pass_on(names.connector(connector), DrainOutbox())
+        for kinds, name, message in self._readers():
+            if changed & (kinds | {ANY_KIND}):
+                self._pass_on(name, message)
+
+    def _readers(self) -> Iterator[tuple[frozenset[str], str, object]]:
+        yield from READERS
+        for webhook in self._webhooks:
+            yield frozenset({DUE}), names.notifier(webhook), SendNotices()
+        for connector in self._connectors:
+            yield frozenset({"outbox"}), names.connector(connector), DrainOutbox()
 
     def _pass_on(self, name: str, message: object) -> None:
         if self.find(name) is not None:  # else it reads the store when it starts

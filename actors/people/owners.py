@@ -14,6 +14,7 @@ import msgspec
 
 from actors import names
 from actors.journal import commits
+from actors.journal.parts import in_one_part
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address, Inbound
 from actors.messages.keys import account_of, chat_partition
@@ -168,7 +169,9 @@ class Owners(Actor):
             for x in deliveries
         )
         try:
-            await self._services.store.commit(Commit(at=self._now(), deliveries=rows))
+            commit = Commit(at=self._now(), deliveries=rows)
+            commit = in_one_part(commit, rows[0].part, deliveries[0].id)
+            done = await self._services.store.commit(commit)
         except StoreError as error:
             LOG.warning("owners not told yet", why=str(error))
             self._wait(text)
@@ -176,8 +179,9 @@ class Owners(Actor):
             self.after(READ_AGAIN, ReadChats())
             return
         self._told.append(tick)
-        for each in deliveries:
-            self.tell(names.connector(each.address.connector), Deliver(each))
+        for each, row in zip(deliveries, rows, strict=True):
+            if row.part not in done.waiting:
+                self.tell(names.connector(each.address.connector), Deliver(each))
 
     def _wait(self, text: str) -> None:
         """Keep a notice until the disk is well; of too many, the oldest is left out."""

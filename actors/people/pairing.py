@@ -13,6 +13,7 @@ import msgspec
 from actors import names
 from actors.config.access import AccessConfig
 from actors.journal import commits
+from actors.journal.parts import in_one_part
 from actors.messages.deliveries import Delivery
 from actors.messages.keys import chat_partition
 from actors.people import pairing_rows
@@ -39,7 +40,7 @@ from actors.rules.text.codes import CODE_BYTES, TryLimiter, code_of, shown
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
 from runtime.errors import SequenceConflictError, StoreError
-from runtime.store.rows import Commit
+from runtime.store.rows import Commit, Committed, Enqueue, Entry
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -210,17 +211,28 @@ class Pairing(Actor):
         )
         part = chat_partition(to.connector, to.chat)
         row = commits.as_enqueue(delivery, part)
-        if not await self._commit(msgspec.structs.replace(commit, deliveries=(row,))):
+        commit = msgspec.structs.replace(commit, deliveries=(row,))
+        done = await self._commit(commit, new_id)
+        if done is None:
             return False
-        self.tell(names.connector(to.connector), Deliver(delivery))
+        if part not in done.waiting:
+            self.tell(names.connector(to.connector), Deliver(delivery))
         return True
 
-    async def _commit(self, commit: Commit) -> bool:
+    async def _commit(self, commit: Commit, cause: str = "") -> Committed | None:
+        """Store something; None: the rows changed meanwhile.
+
+        Raises:
+            StoreError: the disk fails.
+        """
+        rows: tuple[Entry | Enqueue, ...] = (*commit.entries, *commit.deliveries)
+        if rows:
+            cause = cause or self._services.ids.new()
+            commit = in_one_part(commit, rows[0].part, cause)
         try:
-            await self._store.commit(commit)
+            return await self._store.commit(commit)
         except SequenceConflictError:
-            return False
-        return True
+            return None
 
     async def _sweep(self) -> None:
         now = self._now()
@@ -228,7 +240,8 @@ class Pairing(Actor):
             over = requests.expired(now)
             entries = tuple(map(pairing_rows.as_forgotten, over))
             try:
-                if over and not await self._commit(Commit(at=now, entries=entries)):
+                commit = Commit(at=now, entries=entries)
+                if over and await self._commit(commit) is None:
                     await self._read()
                     return
             except StoreError as error:
@@ -352,7 +365,8 @@ class Pairing(Actor):
         if not asked.is_approved:
             denied = pairing.denied(request, now)
             commit = pairing_rows.as_denied(denied, asked.by, told, now)
-            if is_stored := await self._commit(commit):
+            is_stored = await self._commit(commit) is not None
+            if is_stored:
                 requests.put(written(denied), now)
             return is_stored
         known = self._guests.get(request.account)
@@ -364,7 +378,7 @@ class Pairing(Actor):
             text = self._say(LET_IN, guest.language)
             is_stored = await self._store_and_say(commit, guest.address, text)
         else:
-            is_stored = await self._commit(commit)
+            is_stored = await self._commit(commit) is not None
         if is_stored:
             requests.drop(request.account)
             self._learn(guest)

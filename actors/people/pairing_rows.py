@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from actors.journal.parts import in_one_part
 from actors.people import rows as people_rows
 from actors.people.identity import connector_of
 from actors.people.pairing_rules import Guest, PairingRequest
@@ -150,7 +151,7 @@ def as_approved(
     """
     entries = (as_forgotten(request), as_guest(guest))
     record = as_told(guest.account, "let_in", guest.by, told)
-    return Commit(at=at, entries=entries, records=(record,))
+    return _as_decision(at, entries, record)
 
 
 def as_denied(
@@ -158,7 +159,7 @@ def as_denied(
 ) -> Commit:
     """Deny a request; see `as_approved`."""
     record = as_told(request.account, "not_let_in", by, told)
-    return Commit(at=at, entries=(as_request(request),), records=(record,))
+    return _as_decision(at, (as_request(request),), record)
 
 
 def as_revoked(
@@ -166,9 +167,12 @@ def as_revoked(
 ) -> Commit:
     """Let somebody in no more; see `as_approved`."""
     entry = _entry(GUEST, account, None)
-    return Commit(
-        at=at, entries=(entry,), records=(as_told(account, "revoked", by, told),)
-    )
+    return _as_decision(at, (entry,), as_told(account, "revoked", by, told))
+
+
+def _as_decision(at: float, entries: tuple[Entry, ...], record: Record) -> Commit:
+    commit = Commit(at=at, entries=entries, records=(record,))
+    return in_one_part(commit, entries[0].part, record.id)
 
 
 def as_told(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.journal import records
+from actors.journal.parts import in_one_part
 from actors.messages.keys import chat_partition
 from actors.people.identity import PeopleChange, Person, bucket
 from runtime.store.rows import Commit, Entry, Record, StoredEntry
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 PERSON = "person"
 ALIAS = "alias"
 CHAT = "chat-people"
+
+EVERYBODY = 0
+"""The part of all people and aliases: a link changes the rows of two at once."""
 
 # Chosen: a row of some ten kilobytes; of more, those who wrote longest ago make room.
 MOST_IN_CHAT = 100
@@ -135,7 +139,7 @@ def as_entry(person: Person, version: int) -> Entry:
         kind=PERSON,
         id=person.id,
         owner=bucket(person.name),
-        part=part_of(person.id),
+        part=EVERYBODY,
         body=msgspec.json.encode(person),
         expected=version,
     )
@@ -153,7 +157,7 @@ def as_commit(
         change: what is to be written.
         versions: of the rows that were read, by person; 0 if there was none.
         at: Unix seconds.
-        told: what the audit says of it.
+        told: what the audit says of it; its first record's id names the change.
     """
     people = [as_entry(each, versions.get(each.id, 0)) for each in change.people]
     aliases = [
@@ -161,12 +165,13 @@ def as_commit(
             kind=ALIAS,
             id=account,
             owner=person_id,
-            part=part_of(account),
+            part=EVERYBODY,
             body=person_id.encode() if person_id else None,
         )
         for account, person_id in change.whose.items()
     ]
-    return Commit(at=at, entries=(*people, *aliases), records=told)
+    commit = Commit(at=at, entries=(*people, *aliases), records=told)
+    return in_one_part(commit, EVERYBODY, told[0].id)
 
 
 def as_told(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from actors.journal.parts import in_one_part
 from actors.memory import scopes
 from actors.messages.inbound import Address
 from actors.schedule import recurrence
@@ -72,7 +73,8 @@ def changes(
     if not entries:
         return None
     LOG.info("heartbeats are as the settings say", changed=len(entries))
-    return Commit(at=now, entries=tuple(entries))
+    commit = Commit(at=now, entries=tuple(entries))
+    return in_one_part(commit, entries[0].part, services.ids.new())
 
 
 def settled(

@@ -23,6 +23,7 @@ import msgspec
 
 from actors import names
 from actors.journal.notices import wake_notifiers
+from actors.journal.parts import entries_of, in_one_part
 from actors.messages.keys import chat_partition
 from actors.protocol import Deliver, Route, StopAccepting
 from actors.schedule import appointments as standing
@@ -39,7 +40,7 @@ from actors.schedule.messages import (
     all_refused,
 )
 from actors.schedule.requests import carry_out
-from actors.schedule.rows import KIND, PAGE, as_entry, of_owner, part_of, read
+from actors.schedule.rows import KIND, PAGE, as_entry, of_owner, part_at, part_of, read
 from actors.schedule.slots import PreparedRun, SlotPreparer, count
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
@@ -89,7 +90,9 @@ async def settle(services: Services) -> None:
             for name, it in changes.items()
         )
         try:
-            await services.store.commit(Commit(at=now, entries=entries))
+            commit = Commit(at=now, entries=entries)
+            commit = in_one_part(commit, entries[0].part, services.ids.new())
+            await services.store.commit(commit)
         except SequenceConflictError:
             continue
         LOG.info("appointments of the settings stored", count=len(changes))
@@ -440,7 +443,9 @@ class Scheduler(Actor):
                     prepared.inbounds, outcome.accepted, strict=True
                 ):
                     tell(names.ROUTER, Route(inbound, number, began_at))
-                wake_notifiers(self.find, prepared.commit.entries)
+                commit = prepared.commit
+                rows = entries_of(commit) if commit.handovers else commit.entries
+                wake_notifiers(self.find, rows)
             note(SlotStored(prepared, outcome))
 
         store.submit(prepared.commit, done)
@@ -450,7 +455,7 @@ class Scheduler(Actor):
         name = prepared.name
         if isinstance(outcome, Committed):
             count(prepared, self._services)
-            self._go_on(prepared)
+            self._go_on(prepared, outcome.waiting)
             return
         # Somebody else was first, or it was changed meanwhile: a new look tells which.
         is_overtaken = isinstance(outcome, DuplicateError | SequenceConflictError)
@@ -459,7 +464,7 @@ class Scheduler(Actor):
         tell("appointment is looked at again", appointment=name, why=str(outcome))
         self.after(wait, AppointmentsStored((name,)))
 
-    def _go_on(self, prepared: PreparedRun) -> None:
+    def _go_on(self, prepared: PreparedRun, waiting: tuple[int, ...]) -> None:
         after = prepared.woken.after
         if after is None:
             self._agenda.drop(prepared.name)
@@ -467,6 +472,8 @@ class Scheduler(Actor):
         else:
             self._agenda.put(prepared.name, self._as_known(after))
         for delivery in prepared.notes:
+            if part_at(delivery.address) in waiting:
+                continue  # its owner stores it first
             self.tell(names.connector(delivery.address.connector), Deliver(delivery))
 
     # --- what is wanted --------------------------------------------------------------

@@ -13,6 +13,7 @@ import msgspec
 from actors.journal import commits
 from actors.journal import notices as telling
 from actors.journal.notices import SHOWN_ID
+from actors.journal.parts import in_one_part
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address, Inbound
 from actors.schedule import appointments as schedule
@@ -178,6 +179,8 @@ class SlotPreparer:
                 *telling.of_slots(row.id, it, woken, services),
             ),
         )
+        if commit.deliveries or len(commit.entries) > 1:
+            commit = in_one_part(commit, part_of(it), f"{row.id}@{row.version}")
         return PreparedRun(row.id, it, woken, inbounds, (*notes, *told.notes), commit)
 
     def turned_back(self, row: StoredEntry) -> Commit | None:

@@ -19,6 +19,7 @@ from actors.journal import answers, commits
 from actors.journal import events as journal
 from actors.journal.history import Event, History
 from actors.journal.notices import wake_notifiers
+from actors.journal.parts import entries_of
 from actors.memory.messages import tell_remembered
 from actors.messages.state import outcome_of
 from actors.messages.tracing import TracedStep
@@ -427,6 +428,8 @@ class Writing:
         """Make the commit, for the first time or again."""
         self.events, commit = self.outbox.write(self.item)
         self.at, self.entries = commit.at, commit.entries
+        if commit.handovers:
+            self.entries = entries_of(commit)
         return commit
 
     def done(self, outcome: Committed | Exception) -> None:

@@ -30,11 +30,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
-from actors.agents.rows import AGENT, AT_REST
 from actors.errors import MisdirectedError
 from actors.journal.notices import DUE
 from actors.messages.keys import chat_partition, parse_key
-from actors.people.pairing_rows import GUEST
+from actors.operations.keeper import WATCHED
 from actors.services import Duties
 from connectors.admin.applied_settings import Flat, flat
 from connectors.chat.platforms import platform_of
@@ -70,9 +69,6 @@ SOON = 0.1
 """Seconds until a node looks again that is about to be given the company."""
 
 GIVEN = "the company was given to another node"
-
-EVERYBODYS = frozenset({AGENT, AT_REST, GUEST})
-"""Kinds of entries that all nodes go by."""
 
 MOST_NAMED = 20
 """Settings that are named of those that differ."""
@@ -545,16 +541,19 @@ class CompanyNode:
             return ""
         return f"{PART}{part}" if is_shared(self._config, connector) else COMPANY
 
-    def concerns_others(self, commit: Commit) -> bool:
-        """Whether other nodes must look at what is written; in any thread."""
-        return (
-            any(row.kind in EVERYBODYS for row in commit.entries)
-            or (
-                COMPANY not in self._held and any(x.kind == DUE for x in commit.entries)
-            )
-            or any(self._is_anothers(x.connector, x.part) for x in commit.accepts)
-            or any(self._is_anothers(x.connector, x.part) for x in commit.deliveries)
-        )
+    def concerns_others(self, commit: Commit) -> set[str]:
+        """Name the kinds of rows at which other nodes must look; in any thread."""
+        kinds = {row.kind for row in commit.entries}
+        found = kinds & WATCHED
+        if DUE in kinds and COMPANY not in self._held:
+            found.add(DUE)
+        if any(self._is_anothers(x.connector, x.part) for x in commit.accepts):
+            found.add("inbox")
+        if any(self._is_anothers(x.connector, x.part) for x in commit.deliveries):
+            found.add("outbox")
+        for handed in commit.handovers:
+            found |= self.concerns_others(handed.rows)
+        return found
 
     def _is_anothers(self, connector: str, part: int) -> bool:
         name = f"{PART}{part}" if is_shared(self._config, connector) else COMPANY

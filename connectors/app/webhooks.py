@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.journal.notices import Announcer, Subscription, announced, wake_notifiers
+from actors.journal.parts import in_one_part
 from actors.messages.inbound import Address
 from actors.webhooks.messages import Post, Receiver, WebhookMetrics
 from actors.webhooks.retry import PostResult, WebhookRetryPolicy
@@ -212,6 +213,7 @@ class Announcing:
                 LOG.warning("event not stored, and told to nobody", why=str(outcome))
 
         commit = Commit(at=self._services.clock.wall(), entries=entries)
+        commit = in_one_part(commit, entries[0].part, entries[0].id)
         self._services.store.submit(commit, done)
 
 

@@ -15,6 +15,7 @@ import pykka
 
 from actors import names
 from actors.errors import ChatError, ToolError
+from actors.journal.parts import facts_commit
 from actors.memory import scopes
 from actors.memory.messages import (
     KeepFact,
@@ -27,7 +28,6 @@ from actors.messages.inbound import ToolCall, ToolContext, ToolResult, ToolSpec
 from actors.messages.keys import chat_partition
 from connectors.tools.arguments import ArgumentsError, decode_arguments, schema_of
 from runtime.errors import KernelError
-from runtime.store.rows import Commit
 
 if TYPE_CHECKING:
     from actors.memory.messages import Fact, ReviewedNotes
@@ -157,13 +157,17 @@ class SaveMemoryTool(MemoryTool):
             return ToolResult(str(error), is_error=True)
         now = self._clock.wall()
         note = KeepFact(category=arguments.category, text=arguments.text)
-        asked = ReviewNotes(notes=(note,), source=source_of(context), now=now)
+        source = source_of(context)
+        asked = ReviewNotes(notes=(note,), source=source, now=now)
         considered = cast("ReviewedNotes", await self._ask(context.agent, asked))
         (result,) = considered.results
         if result.outcome == "refused":
             return ToolResult(f"Not kept: {result.text}.", is_error=True)
         try:
-            await self._store.commit(Commit(at=now, facts=considered.changes))
+            if considered.changes:
+                cause = f"{source.message_id}/{','.join(result.ids)}"
+                commit = facts_commit(now, considered.changes, cause)
+                await self._store.commit(commit)
         except KernelError as error:
             raise ToolError(f"not kept: {error}") from error
         memory = self._find(names.memory(context.agent))

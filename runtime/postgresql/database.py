@@ -11,9 +11,15 @@ from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import psycopg
 
-from runtime.errors import StoreRefusedError, StoreUnavailableError
+from runtime.errors import (
+    MisuseError,
+    StoreError,
+    StoreRefusedError,
+    StoreUnavailableError,
+)
 from runtime.postgresql.migrations import (
     MIGRATIONS,
     TABLES,
@@ -24,13 +30,19 @@ from runtime.postgresql.migrations import (
 from runtime.postgresql.server import PostgresqlServer, plain, rows_of
 from runtime.postgresql.session import LOOKUP, Session
 from runtime.postgresql.threads import CHANGED, claim, is_held
+from runtime.sql import write
 from runtime.sql.database import PAGE, SqlInspection, SqlReader, SqlRepair
 from runtime.store.copying import Row, Table, pages
+from runtime.store.rows import Commit
+from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from runtime.postgresql.server import Db
     from runtime.sql.read import Db as SqlDb
     from runtime.sql.read import Row as SqlRow
+    from runtime.store.database import Decide
+
+LOG = EventLog("store")
 
 PATIENCE = 10.0
 """Seconds that a change by hand may take."""
@@ -39,6 +51,8 @@ PATIENCE = 10.0
 # SQLite keeps no part with these; that of a fact stands for its scope, too.
 FILL_VECTOR = """INSERT INTO fact_vector(part, scope, number, space, vector)
     SELECT part, %s, number, %s, %s FROM fact WHERE number = %s"""
+WAITING = "SELECT number, body FROM handover ORDER BY number"
+
 PLACE_SCOPES = """UPDATE fact_scope SET part =
     coalesce((SELECT min(part) FROM fact WHERE scope = fact_scope.number), part)"""
 
@@ -113,11 +127,19 @@ class PostgresqlDatabase(SqlRepair):
             claim(db, self.name)
             yield
 
+    def rewrite(self, decide: Decide) -> int:
+        """Change or remove rows; see the port."""
+        with self._opened() as db, db.transaction():
+            store_waiting(db)
+        return super().rewrite(decide)
+
     @contextlib.contextmanager
     def read_whole(self) -> Generator[PostgresqlRows]:
         """Give all its rows; see the port."""
         with self._opened() as db:
             claim(db, self.name)
+            with db.transaction():
+                store_waiting(db)
             db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             yield PostgresqlRows(db)
 
@@ -221,6 +243,23 @@ class PostgresqlDatabase(SqlRepair):
             self._refuse_old(db)
             with db.transaction():
                 yield Session(db)
+
+
+def store_waiting(db: Db) -> None:
+    """Store what nodes handed over and none of them has stored yet.
+
+    Nobody may serve meanwhile. What cannot be stored any more is left out, as a node
+    does.
+    """
+    epoch = rows_of(db, "SELECT coalesce(max(epoch), 0) FROM entry")[0][0]
+    for number, body in rows_of(db, WAITING):
+        handed = msgspec.msgpack.decode(body, type=Commit)
+        try:
+            with db.transaction():
+                write.take_over(Session(db), number, handed, epoch)
+        except (StoreError, MisuseError) as error:
+            LOG.fault("what was handed over could not be stored", error, number=number)
+            db.execute("DELETE FROM handover WHERE number = %s", (number,))
 
 
 class PostgresqlRows:

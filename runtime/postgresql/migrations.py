@@ -262,7 +262,26 @@ INSERT INTO lease(name) SELECT '{leases.PART}' || part
     FROM generate_series(0, {PARTS - 1}) AS given(part);
 """
 
-MIGRATIONS: Sequence[str] = (STEP_1, STEP_NODES, STEP_PARTS)
+# Rows for parts of other nodes, where what caused them lies; and which kinds of rows
+# each node has changed, for those who hold them in memory.
+STEP_HANDOVER = f"""
+CREATE TABLE handover(
+    source {PART},
+    number {NUMBER},
+    part   {PART},
+    key    {TEXT},
+    body   bytea NOT NULL,
+    at     float8 NOT NULL,
+    PRIMARY KEY(source, number)
+);
+CREATE UNIQUE INDEX handover_key ON handover(part, key);
+CREATE UNIQUE INDEX handover_number ON handover(number);
+ALTER TABLE change ADD COLUMN node {TEXT} DEFAULT '';
+ALTER TABLE change DROP CONSTRAINT change_pkey;
+ALTER TABLE change ADD PRIMARY KEY(topic, node);
+"""
+
+MIGRATIONS: Sequence[str] = (STEP_1, STEP_NODES, STEP_PARTS, STEP_HANDOVER)
 
 TABLES = (
     "inbox",
@@ -327,7 +346,7 @@ def refuse_other(db: Db, name: str, newest: int = len(MIGRATIONS)) -> int:
     taken = db.execute(
         """SELECT relname FROM pg_class WHERE relname = ANY(%s::text[])
         AND relnamespace = to_regnamespace(quote_ident(current_schema()))""",
-        (["change", "lease", "node", "node_card", "writer", *TABLES],),
+        (["change", "handover", "lease", "node", "node_card", "writer", *TABLES],),
     ).fetchall()
     version = version_of(db)
     if version is None:

@@ -11,7 +11,7 @@ import contextlib
 import math
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -183,9 +183,9 @@ class PostgresqlOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     has them; raises `FencedError` for one that it has not. Called in the thread that
     writes. None: there are none."""
 
-    concerns_others: Callable[[Commit], bool] | None = None
-    """Tells of a commit whether other nodes are to look at the rows again, as they do
-    when a program beside them has changed some; called like `leases`."""
+    concerns_others: Callable[[Commit], Collection[str]] | None = None
+    """Gives the kinds of rows of a commit at which other nodes are to look again
+    (`Store.changes_outside`); called like `leases`."""
 
     idle_after: float = 0.1
     """Seconds without a commit after which the thread waits to be woken."""

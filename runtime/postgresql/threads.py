@@ -105,6 +105,9 @@ MOST_RAISED = 2**31
 CHANGED = "UPDATE change SET version = version + 1 WHERE topic = 'rows'"
 """Tells all who work with the database that rows have changed; see `Store`."""
 
+MOVED = """INSERT INTO change(topic, node, version) VALUES (%s, %s, 1)
+    ON CONFLICT(topic, node) DO UPDATE SET version = change.version + 1"""
+
 WARNED = "01000"
 """SQLSTATE of a warning that says nothing by itself, as that of a wait that was
 cancelled. Its text is in the server's language."""
@@ -406,8 +409,11 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
     def _tell_others(self, db: Db, jobs: Sequence[Job]) -> None:
         """Have other nodes look at the rows again, if what is written concerns them."""
         asked = self.file.options.concerns_others
-        if asked is not None and any(asked(x) for x in map(commit_of, jobs) if x):
-            db.execute(CHANGED)
+        if asked is None:
+            return
+        kinds = {kind for x in map(commit_of, jobs) if x for kind in asked(x)}
+        for kind in sorted(kinds):
+            db.execute(MOVED, (kind, self._seat.node))
 
     def _begin(self, db: Db, held: Mapping[str, int]) -> None:
         held = dict(self._seat.leases) | dict(held)

@@ -73,6 +73,8 @@ class SqlPlace(StorePlace, Protocol):
 
 P = TypeVar("P", bound=SqlPlace)
 
+UNCHANGED: frozenset[str] = frozenset()
+
 
 class SqlStore(abc.ABC, Generic[P]):
     """Rows in one database; see `runtime.store.Store` for what may be relied on.
@@ -95,7 +97,7 @@ class SqlStore(abc.ABC, Generic[P]):
     lookup: ClassVar[Lookup]
 
     versions_at_writer: ClassVar[bool]
-    """Whether `version` is read where this program writes."""
+    """Whether `versions` are read where this program writes."""
 
     reads_stop_commits: ClassVar[bool]
     """Whether nothing is stored while a read has failed, until `probe` has done it."""
@@ -119,7 +121,7 @@ class SqlStore(abc.ABC, Generic[P]):
 
         self._healthy = True
         self._failed_read: Job | None = None
-        self._seen: int | None = None
+        self._seen: dict[str, int] | None = None
         self._token = trio.lowlevel.current_trio_token()
         self._writer = thread(self.writing, place, self._learn)
         self._reader = thread(self.reading, place, self._learn)
@@ -157,10 +159,9 @@ class SqlStore(abc.ABC, Generic[P]):
     def greet(db: Any) -> int:  # noqa: ANN401  the engine's own connection
         """Read something, so that a wrong or damaged database is found at once."""
 
-    @staticmethod
     @abc.abstractmethod
-    def version(db: Any) -> int:  # noqa: ANN401  the engine's own connection
-        """Give a number that changes when another program has written."""
+    def versions(self, db: Any) -> dict[str, int]:  # noqa: ANN401  the engine's own
+        """Give, by kind of rows, a number that changes when others have written."""
 
     @abc.abstractmethod
     async def _write_something(self) -> None:
@@ -232,9 +233,14 @@ class SqlStore(abc.ABC, Generic[P]):
         size = refuse_misuse(commit)
         if self._damage or self._failed_read is not None:
             self._refuse_unreadable()
+        work = self._handing(commit) if commit.handovers else None
         return await self._writer.jobs.call(
-            partial(rows.write, commit=commit, epoch=self._epoch), size
+            work or partial(rows.write_own, commit=commit, epoch=self._epoch), size
         )
+
+    def _handing(self, commit: Commit) -> Callable[[Any], Committed]:
+        """Give the job that stores a unit with what it hands over."""
+        return partial(rows.write, commit=commit, epoch=self._epoch)
 
     def submit(self, commit: Commit, done: Done) -> None:
         """Store one unit without waiting; see the port."""
@@ -242,8 +248,9 @@ class SqlStore(abc.ABC, Generic[P]):
             size = refuse_misuse(commit)
             if self._damage or self._failed_read is not None:
                 self._refuse_unreadable()
+            work = self._handing(commit) if commit.handovers else None
             self._writer.jobs.submit(
-                partial(rows.write, commit=commit, epoch=self._epoch),
+                work or partial(rows.write_own, commit=commit, epoch=self._epoch),
                 done,
                 size,
                 may_wait=commit.may_wait,
@@ -386,12 +393,26 @@ class SqlStore(abc.ABC, Generic[P]):
             partial(rows.prune_records, kind=kind, before=before, limit=limit)
         )
 
-    async def was_changed_outside(self) -> bool:
-        """Whether another program wrote since the last call; see the port."""
+    may_be_handed: ClassVar[bool] = False
+    """Whether rows may wait for the owners of other parts; see the port."""
+
+    async def take_over(self, limit: int = 1000) -> frozenset[str]:
+        """Find nothing: all is stored at once where one process has all parts."""
+        refuse_limit(limit)
+        if self._writer.jobs.is_closed:
+            raise StoreUnavailableError(f"the store {self._place.name} is closed")
+        await trio.lowlevel.checkpoint()
+        return frozenset()
+
+    async def changes_outside(self) -> frozenset[str]:
+        """Name the kinds of rows that others have changed; see the port."""
         thread = self._writer if self.versions_at_writer else self._reader
-        version = await thread.jobs.call(self.version)
-        before, self._seen = self._seen, version
-        return before not in (None, version)
+        versions = await thread.jobs.call(self.versions)
+        before, self._seen = self._seen, versions
+        if before is None or before == versions:
+            return UNCHANGED
+        moved = {kind for kind, count in versions.items() if before.get(kind) != count}
+        return frozenset(moved)
 
     async def probe(self) -> None:
         """Write as a commit would; repeat a read that failed."""

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NoReturn
 
+import msgspec
+
 from runtime.errors import (
     DeliveryKnownError,
     DuplicateError,
@@ -23,6 +25,8 @@ from runtime.sql.facts import change_facts
 from runtime.store.rows import Committed, Pruned
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from runtime.sql.read import Db
     from runtime.store.rows import (
         Accept,
@@ -83,6 +87,10 @@ FORGET_ENTRY = "DELETE FROM entry WHERE kind = ? AND id = ?"
 FORGET_ENTRY_AT = f"{FORGET_ENTRY} AND version = ?"
 VERSION = "SELECT version FROM entry WHERE kind = ? AND id = ?"
 
+HAND_OVER = """INSERT INTO handover(source, part, key, body, at)
+    VALUES (?, ?, ?, ?, ?) ON CONFLICT(part, key) DO NOTHING"""
+TAKE_OVER = "DELETE FROM handover WHERE number = ?"
+
 OLD_MESSAGES = """SELECT id,
     (SELECT count(*) FROM journal WHERE journal.inbox_id = inbox.id)
     FROM inbox WHERE settled_at IS NOT NULL AND settled_at < ?
@@ -100,8 +108,8 @@ PRUNE_RECORDS = """DELETE FROM record WHERE (kind, id) IN (
 NONE: tuple[int, ...] = ()
 
 
-def write(db: Db, commit: Commit, epoch: int) -> Committed:  # noqa: C901  a step for each kind of row
-    """Write one commit.
+def write_own(db: Db, commit: Commit, epoch: int) -> Committed:  # noqa: C901  a step for each kind of row
+    """Write the rows of one commit that it does not hand over.
 
     Raises:
         DuplicateError: see `runtime.store.Store.commit`; half of it may be written,
@@ -135,6 +143,56 @@ def write(db: Db, commit: Commit, epoch: int) -> Committed:  # noqa: C901  a ste
     if commit.facts:
         change_facts(db, commit.facts, epoch, at)
     return Committed(accepted, sequences, enqueued)
+
+
+def write(
+    db: Db, commit: Commit, epoch: int, parts: Collection[int] | None = None
+) -> Committed:
+    """Write one commit, and what it hands over.
+
+    Args:
+        db: an open connection.
+        commit: what to write.
+        epoch: written on every row.
+        parts: what is handed over to these is written at once; None: to any.
+
+    Raises:
+        StoreError: as for `write_own`.
+        MisuseError: same.
+    """
+    committed = write_own(db, commit, epoch)
+    waiting: list[int] = []
+    for handed in commit.handovers:
+        if parts is None or handed.part in parts:
+            write_own(db, handed.rows, epoch)
+            continue
+        body = msgspec.msgpack.encode(handed.rows)
+        given = (handed.source, handed.part, handed.key, body, commit.at)
+        db.execute(HAND_OVER, given)
+        waiting.append(handed.part)
+    return msgspec.structs.replace(committed, waiting=tuple(waiting))
+
+
+def take_over(db: Db, number: int, commit: Commit, epoch: int) -> bool:
+    """Write what was handed over, unless somebody else has done so.
+
+    Args:
+        db: an open connection.
+        number: of the row in which it waits, which is removed.
+        commit: what it is.
+        epoch: written on every row.
+
+    Returns:
+        Whether it was there still.
+
+    Raises:
+        StoreError: as for `write_own`.
+    """
+    db.execute(TAKE_OVER, (number,))
+    if not db.changes():
+        return False
+    write_own(db, commit, epoch)
+    return True
 
 
 def change_messages(db: Db, commit: Commit, at: float) -> None:

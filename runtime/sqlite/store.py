@@ -31,6 +31,7 @@ from runtime.sqlite.file import (
 )
 from runtime.sqlite.vectors import LOOKUP
 from runtime.store.jobs import Job, JobQueue
+from runtime.store.rows import ANY_KIND
 from runtime.store.threads import DatabaseThread, Ended, GroupEnded, Report, damage_of
 from runtime.telemetry.logs import EventLog
 
@@ -367,10 +368,9 @@ class SqliteStore(SqlStore[SqliteFile]):
     greet = staticmethod(greet)
 
     @staticmethod
-    def version(db: apsw.Connection) -> int:
+    def versions(db: apsw.Connection) -> dict[str, int]:
         """Give a number that changes when another connection has written."""
-        version: int = db.pragma("data_version")
-        return version
+        return {ANY_KIND: db.pragma("data_version")}
 
     async def _write_something(self) -> None:
         await self._writer.jobs.call(probe)

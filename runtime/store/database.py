@@ -246,7 +246,7 @@ class RepairResult(msgspec.Struct, frozen=True):
 class Repair(Protocol):
     """Changes by hand; each is durable when the call returns.
 
-    A running server notices it within seconds (`Store.was_changed_outside`). Which
+    A running server notices it within seconds (`Store.changes_outside`). Which
     changes are refused, and what is said of them, the functions below decide for all
     engines. All calls raise `StoreError` when the database cannot be used.
     """

@@ -29,7 +29,7 @@ MAX_FACT_WORDS = 2_000
 """Most words by which one fact is found."""
 
 
-class SaveFact(msgspec.Struct, frozen=True, kw_only=True):
+class SaveFact(msgspec.Struct, frozen=True, kw_only=True, tag="save"):
     """A fact to save.
 
     Replaces what has the same id in its scope, and what has the same agent, scope,
@@ -60,7 +60,7 @@ class SaveFact(msgspec.Struct, frozen=True, kw_only=True):
     """Whether `Facts.unembedded` is to list it until it has a vector."""
 
 
-class ForgetFacts(msgspec.Struct, frozen=True, kw_only=True):
+class ForgetFacts(msgspec.Struct, frozen=True, kw_only=True, tag="forget"):
     """Forget the facts in these scopes that fit each filter; empty ones fit all."""
 
     agent: str
@@ -71,7 +71,7 @@ class ForgetFacts(msgspec.Struct, frozen=True, kw_only=True):
     keys: tuple[str, ...] = ()
 
 
-class UseFacts(msgspec.Struct, frozen=True, kw_only=True):
+class UseFacts(msgspec.Struct, frozen=True, kw_only=True, tag="use"):
     """Note that facts were used at the commit's time; forgotten ones are skipped."""
 
     agent: str
@@ -79,7 +79,7 @@ class UseFacts(msgspec.Struct, frozen=True, kw_only=True):
     ids: tuple[str, ...]
 
 
-class PutVector(msgspec.Struct, frozen=True, kw_only=True):
+class PutVector(msgspec.Struct, frozen=True, kw_only=True, tag="vector"):
     """Save the embedding of a fact; skipped if the fact is forgotten."""
 
     agent: str

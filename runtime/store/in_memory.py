@@ -38,6 +38,7 @@ from runtime.store.facts import (
 from runtime.store.in_memory_facts import FactRows
 from runtime.store.port import Done, refuse_keys, refuse_limit, refuse_misuse
 from runtime.store.rows import (
+    ANY_KIND,
     MAX_ROWS,
     Accept,
     Answered,
@@ -47,6 +48,7 @@ from runtime.store.rows import (
     Counts,
     Enqueue,
     Entry,
+    Handover,
     MessageKey,
     Pruned,
     Record,
@@ -57,8 +59,12 @@ from runtime.store.rows import (
     StoredMessage,
     StoredRecord,
     StoredSnapshot,
+    kinds_of,
 )
 from runtime.store.text import refuse_half_character
+from runtime.telemetry.logs import EventLog
+
+LOG = EventLog("store")
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -78,14 +84,31 @@ class Rows:
         self.streams_of: dict[str, set[str]] = {}
         """By message: the streams that are forgotten with it."""
 
+        self.handed: dict[tuple[int, str], Handover] = {}
+        """What waits for the owners of other parts, by part and key."""
+
+        self.news: list[set[str]] = []
+        """Of each store on these rows: the kinds that others have changed."""
+
         self._numbers: Counter[str] = Counter()
         self._undo: list[Callable[[], object]] = []
         self.facts = FactRows(self._undo)
 
-    def apply(self, commit: Commit, epoch: int) -> Committed:
-        """Take in all of a commit, or nothing and raise."""
+    def apply(
+        self, commit: Commit, epoch: int, parts: Collection[int] | None = None
+    ) -> Committed:
+        """Take in all of a commit, or nothing and raise.
+
+        Args:
+            commit: what to take in.
+            epoch: written on every row.
+            parts: what is handed over to these is taken in at once; None: to any.
+        """
         try:
             committed = self._apply(commit, epoch, commit.at)
+            if commit.handovers:
+                waiting = self._hand_over(commit, epoch, parts)
+                committed = msgspec.structs.replace(committed, waiting=waiting)
         except KernelError:
             while self._undo:
                 self._undo.pop()()
@@ -125,6 +148,20 @@ class Rows:
             self._write_entry(entry, epoch, at)
         self.facts.apply(commit.facts, epoch, at)
         return Committed(accepted, sequences, enqueued)
+
+    def _hand_over(
+        self, commit: Commit, epoch: int, parts: Collection[int] | None
+    ) -> tuple[int, ...]:
+        waiting: list[int] = []
+        for handed in commit.handovers:
+            if parts is None or handed.part in parts:
+                self._apply(handed.rows, epoch, handed.rows.at)
+                continue
+            key = (handed.part, handed.key)
+            if key not in self.handed:
+                self._put(self.handed, key, handed)
+            waiting.append(handed.part)
+        return tuple(waiting)
 
     def _change_deliveries(self, commit: Commit, at: float) -> None:
         for attempt in commit.send_attempts:
@@ -359,22 +396,37 @@ class MemoryStore:
         epoch: written on every row.
         fails_at: numbers of the commits, from 1, that raise
             `StoreUnavailableError` and write nothing.
+        parts: what is handed over to these parts is stored at once; None: to any.
+        beside: a store on the same rows, as that of another node.
 
     Attributes:
         changed_outside: set by a test that plays another program; what the next
-            `was_changed_outside` tells.
+            `changes_outside` tells.
     """
 
     damaged = False
     """There is no database that could be."""
 
-    def __init__(self, *, epoch: int = 0, fails_at: Collection[int] = ()) -> None:
+    may_be_handed = True
+    """Tests give parts to stores; see the port."""
+
+    def __init__(
+        self,
+        *,
+        epoch: int = 0,
+        fails_at: Collection[int] = (),
+        parts: Collection[int] | None = None,
+        beside: MemoryStore | None = None,
+    ) -> None:
         self._epoch = epoch
         self._fails_at = fails_at
         self._commits = 0
         self._healthy = True
         self._closed = False
-        self._rows = Rows()
+        self._rows: Rows = Rows() if beside is None else beside._rows  # noqa: SLF001
+        self.parts = parts
+        self._news: set[str] = set()
+        self._rows.news.append(self._news)
         self.changed_outside = False
 
     @property
@@ -395,16 +447,15 @@ class MemoryStore:
     def reopened(self) -> MemoryStore:
         """Give a new store with these rows, as after a restart; this one is closed."""
         self._closed = True
-        store = MemoryStore(epoch=self._epoch)
-        store._rows = self._rows
-        return store
+        self._rows.news.remove(self._news)
+        return MemoryStore(epoch=self._epoch, parts=self.parts, beside=self)
 
     async def commit(self, commit: Commit) -> Committed:
         """Store one unit; see the port."""
         refuse_misuse(commit)
         await self._enter()
         self._write()
-        return self._rows.apply(commit, self._epoch)
+        return self._apply(commit)
 
     def submit(self, commit: Commit, done: Done) -> None:
         """Store one unit without waiting; see the port."""
@@ -413,10 +464,23 @@ class MemoryStore:
             refuse_misuse(commit)
             self._refuse_closed()
             self._write()
-            outcome = self._rows.apply(commit, self._epoch)
+            outcome = self._apply(commit)
         except KernelError as error:
             outcome = error
         trio.lowlevel.current_trio_token().run_sync_soon(done, outcome)
+
+    def _apply(self, commit: Commit) -> Committed:
+        committed = self._rows.apply(commit, self._epoch, self.parts)
+        self._tell_others(commit)
+        return committed
+
+    def _tell_others(self, commit: Commit) -> None:
+        """Tell the other stores on these rows what kinds have changed."""
+        if len(self._rows.news) > 1:
+            kinds = kinds_of(commit, self.parts)
+            for each in self._rows.news:
+                if each is not self._news:
+                    each.update(kinds)
 
     async def read(
         self, stream: str, after: int = 0, limit: int = 1000
@@ -586,11 +650,38 @@ class MemoryStore:
         await self._enter()
         return self._rows.prune_records(kind, before, limit)
 
-    async def was_changed_outside(self) -> bool:
-        """Whether a test, in the role of another program, wrote since the last call."""
+    async def take_over(self, limit: int = 1000) -> frozenset[str]:
+        """Store what was handed over to our parts; see the port."""
+        refuse_limit(limit)
         await self._enter()
-        was, self.changed_outside = self.changed_outside, False
-        return was
+        kinds: set[str] = set()
+        for handed in list(self._rows.handed.values())[:limit]:
+            if self.parts is None or handed.part in self.parts:
+                kinds |= self._take(handed)
+        return frozenset(kinds)
+
+    def _take(self, handed: Handover) -> set[str]:
+        del self._rows.handed[handed.part, handed.key]
+        try:
+            self._apply(handed.rows)
+        except DuplicateError:
+            return set()  # done before
+        except (MisuseError, SequenceConflictError) as error:
+            LOG.fault("what was handed over could not be stored", error, key=handed.key)
+            return set()
+        return kinds_of(handed.rows)
+
+    async def changes_outside(self) -> frozenset[str]:
+        """Name the kinds of rows that others have changed; see the port.
+
+        Others are stores on the same rows, and a test that plays another program.
+        """
+        await self._enter()
+        if self.changed_outside:
+            self._news.add(ANY_KIND)
+        self.changed_outside, found = False, frozenset(self._news)
+        self._news.clear()
+        return found
 
     async def probe(self) -> None:
         """Write a probe; it counts as a commit for `fails_at`."""

@@ -22,12 +22,17 @@ from runtime.store.facts import (
 from runtime.store.rows import (
     MAX_ROWS,
     PARTS,
+    Accept,
     Answered,
     Commit,
     Committed,
     Counts,
+    Enqueue,
+    Entry,
+    Handover,
     MessageKey,
     Pruned,
+    Record,
     StoredDelivery,
     StoredEntry,
     StoredEvent,
@@ -90,6 +95,11 @@ class Store(Entries, Protocol):
     @property
     def damaged(self) -> bool:
         """Whether damage was found in the database: this store takes nothing more."""
+        ...
+
+    @property
+    def may_be_handed(self) -> bool:
+        """Whether rows may wait for the owners of other parts; see `take_over`."""
         ...
 
     @property
@@ -259,10 +269,27 @@ class Store(Entries, Protocol):
         """
         ...
 
-    async def was_changed_outside(self) -> bool:
-        """Whether another program wrote since the last call; False the first time.
+    async def take_over(self, limit: int = 1000) -> frozenset[str]:
+        """Store what was handed over to the parts of this process, and waits.
 
-        So `callboard queue retry` reaches a running server.
+        Args:
+            limit: most hand-overs to look at, the oldest first.
+
+        Returns:
+            What kinds of rows came, as `kinds_of` names them; call again until there
+            are none.
+        """
+        ...
+
+    async def changes_outside(self) -> frozenset[str]:
+        """Name the kinds of rows that others have changed since the last call.
+
+        None the first time. So `callboard queue retry` reaches a running server, and
+        one node what another one holds in memory.
+
+        Returns:
+            The kinds, as far as nodes tell each other of them; `ANY_KIND` where
+            another program wrote.
         """
         ...
 
@@ -369,9 +396,49 @@ def refuse_misuse(commit: Commit) -> int:  # noqa: C901, PLR0912, PLR0915  a loo
             if isinstance(fact, SaveFact) and not 0 <= fact.part < PARTS:
                 _refuse_part(fact.part)
         size += fact_bytes(commit.facts)
+    for handed in commit.handovers:
+        size += refuse_handover(handed)
     if not "".join(texts).isascii():
         for text in texts:
             refuse_half_character(text)
+    return size
+
+
+def refuse_handover(handed: Handover) -> int:
+    """Refuse a hand-over that nobody could store later.
+
+    Returns:
+        How many bytes its bodies have together.
+
+    Raises:
+        MisuseError: a row is of another part, or changes one that is there.
+    """
+    rows = handed.rows
+    size = refuse_misuse(rows)
+    refuse_half_character(handed.key)
+    placed: tuple[Accept | Enqueue | Entry | Record, ...]
+    placed = (*rows.accepts, *rows.deliveries, *rows.records, *rows.entries)
+    parts = {row.part for row in placed} | {handed.part}
+    parts |= {row.part for row in rows.facts if isinstance(row, SaveFact)}
+    if len(parts) > 1 or not 0 <= min(handed.part, handed.source) < PARTS:
+        raise MisuseError(f"{handed.key!r} hands rows of parts {parts} to one part")
+    is_more = (
+        rows.amends
+        or rows.claims
+        or rows.defers
+        or rows.appends
+        or rows.snapshots
+        or rows.settles
+        or rows.send_attempts
+        or rows.not_said
+        or rows.receipts
+        or rows.handovers
+    )
+    if is_more or not handed.key:
+        raise MisuseError(
+            f"{handed.key!r} hands over more than new messages, deliveries, records,"
+            " entries and facts"
+        )
     return size
 
 

@@ -9,12 +9,16 @@ the *epoch* of the store that wrote it, and its dedup key: (connector,
 platform_id) in the inbox, (stream, sequence) in the journal, id in the outbox,
 (kind, id) among the records.
 
+A commit writes rows of one part. What it has to write in another one it hands over
+(`Handover`): then who owns that part stores it, in a commit of its own.
+
 Records follow from events and can be made anew. Entries do not: an entry is changed in
 place, and has a version, so that two writers who read it cannot both change it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal
 
 import msgspec
@@ -253,7 +257,29 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     """JSON text."""
 
 
-class Commit(msgspec.Struct, frozen=True, kw_only=True):
+class Handover(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows of another part than the rest of a commit, for its owner to store.
+
+    Who owns that part as well stores them with the commit. Otherwise they wait, and the
+    owner stores them once, a moment later and in the order in which they were handed
+    over (`Store.take_over`).
+    """
+
+    part: int
+    """That of all its rows."""
+
+    source: int
+    """The part of what caused it; while it waits, it lies there."""
+
+    key: str
+    """Made from what caused it: while one waits, a second one with its key is dropped;
+    so a cause hands over to a part once."""
+
+    rows: Commit
+    """Only what is added: messages, deliveries, records, entries and facts."""
+
+
+class Commit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Changes that are stored together or not at all, in the order of the fields.
 
     So one commit may accept a message and settle it, or enqueue a delivery and
@@ -283,6 +309,9 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     facts: tuple[FactChange, ...] = ()
     """What is remembered and what is forgotten, one after the other."""
 
+    handovers: tuple[Handover, ...] = ()
+    """What it has to write in other parts."""
+
 
 class Committed(msgspec.Struct, frozen=True):
     """The numbers that a durable commit was given."""
@@ -295,6 +324,40 @@ class Committed(msgspec.Struct, frozen=True):
 
     enqueued: tuple[int, ...] = ()
     """The outbox number of each delivery."""
+
+    waiting: tuple[int, ...] = ()
+    """Parts whose rows were handed over, and wait for their owner."""
+
+
+ANY_KIND = "*"
+"""Stands for all kinds of rows, where nobody knows which."""
+
+
+def kinds_of(commit: Commit, parts: Collection[int] | None = None) -> set[str]:
+    """Name what kinds of rows a commit adds or changes.
+
+    Args:
+        commit: which one.
+        parts: those whose rows it stores at once although they were handed over; None:
+            all.
+
+    Returns:
+        Kinds of its entries and records, `fact` and `outbox`, and `inbox` for messages
+        that are new.
+    """
+    found = {row.kind for row in commit.entries}
+    found |= {row.kind for row in commit.records}
+    for name, rows in (
+        ("inbox", commit.accepts),
+        ("outbox", commit.deliveries),
+        ("fact", commit.facts),
+    ):
+        if rows:
+            found.add(name)
+    for handed in commit.handovers:
+        if parts is None or handed.part in parts:
+            found |= kinds_of(handed.rows)
+    return found
 
 
 class StoredEvent(msgspec.Struct, frozen=True):

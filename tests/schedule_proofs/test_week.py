@@ -58,14 +58,12 @@ STANDS_FOR = 5.0 * HOUR
 class PatientStore(MemoryStore):
     """Takes a minute to tell whether others wrote: else half of the work is asking."""
 
-    async def was_changed_outside(self) -> bool:
+    async def changes_outside(self) -> frozenset[str]:
         await trio.sleep(LOOKS_FOR)
-        return await super().was_changed_outside()
+        return await super().changes_outside()
 
     def reopened(self) -> MemoryStore:
-        store = PatientStore(epoch=self._epoch)
-        store._rows = super().reopened()._rows
-        return store
+        return PatientStore(epoch=self._epoch, beside=super().reopened())
 
 
 class Wallet(Account):

@@ -34,7 +34,7 @@ from actors.transport import Account
 from connectors.app.assembly import load_voices
 from runtime.errors import StoreUnavailableError
 from runtime.store.in_memory import MemoryStore
-from runtime.store.rows import Commit, Committed, Entry
+from runtime.store.rows import ANY_KIND, Commit, Committed, Entry
 from tests.fakes.actors.neighbours import make_services, of_kind, probe, words
 from tests.fakes.company.company import TrioClock
 from tests.fakes.company.furnished import changed
@@ -316,9 +316,9 @@ async def test_rows_that_cannot_be_read_are_read_until_they_can(
 class SharedStore(MemoryStore):
     """Another program has just written into it."""
 
-    async def was_changed_outside(self) -> bool:
+    async def changes_outside(self) -> frozenset[str]:
         await trio.lowlevel.checkpoint()
-        return True
+        return frozenset({ANY_KIND})
 
 
 async def test_a_running_server_looks_when_another_program_wrote(

@@ -187,8 +187,10 @@ async def test_a_node_knows_where_the_others_work_and_gets_what_they_leave(
                 with pytest.raises(FencedError):
                     b.leases_for(told(SHARED, chat_partition("http", "lobby")))
                 guest = Entry(kind="guest", id="g", part=0, body=b"")
-                assert b.concerns_others(Commit(at=0.0, entries=(guest,)))
-                assert b.concerns_others(Commit(at=0.0, accepts=(heard("m"),)))
+                assert b.concerns_others(Commit(at=0.0, entries=(guest,))) == {"guest"}
+                assert b.concerns_others(Commit(at=0.0, accepts=(heard("m"),))) == {
+                    "inbox"
+                }
                 await a.prepare_to_leave()
                 while b.where("http", "lobby") != NodePlace("a"):
                     await trio.testing.wait_all_tasks_blocked(0.01)  # it is leaving

@@ -77,7 +77,7 @@ async def queue(store: Store, database: Outside) -> Outside:
     """Give a database with a message and a delivery, whose changes nobody has seen."""
     await store.commit(accepting("m1"))
     await store.commit(enqueueing("d1", correlation_id="m1"))
-    await store.was_changed_outside()
+    await store.changes_outside()
     return database
 
 
@@ -155,7 +155,7 @@ async def test_who_looks_live_sees_what_is_written_meanwhile(
         assert rows.messages() == await store.unsettled()
         assert rows.deliveries(["pending"]) == await store.undelivered()
         assert rows.counts() == await store.counts()
-    assert not await store.was_changed_outside()
+    assert not await store.changes_outside()
 
 
 async def test_the_oldest_open_rows_are_those_that_are_not_settled(
@@ -326,7 +326,7 @@ async def test_a_dead_message_is_tried_again_by_a_running_server(
     await settle(store, "dead")
     result = queue.retry_message("m", LATER)
     assert (result.has_changed, result.text) == (True, "message m1 is tried again")
-    assert await store.was_changed_outside()
+    assert await store.changes_outside()
     (row,) = await store.unsettled()
     assert (row.state, row.attempts, row.due_at) == ("accepted", 3, 0.0)
     assert (row.settled_at, row.reason) == (0.0, BY_HAND)
@@ -354,7 +354,7 @@ async def test_what_has_ended_well_is_not_tried_again(
     result = queue.retry_message("m1", LATER)
     assert (result.has_changed, f"m1 is {state}" in result.text) == (False, True)
     assert await message(store) == before
-    assert not await store.was_changed_outside()
+    assert not await store.changes_outside()
 
 
 @pytest.mark.parametrize("is_dead", [True, False])
@@ -366,7 +366,7 @@ async def test_a_message_nobody_works_on_is_dropped(
     assert queue.drop_message("m1", LATER, settling_it).has_changed
     row = await message(store)
     assert (row.state, row.reason, row.settled_at) == ("dropped", "by hand", LATER)
-    assert await store.was_changed_outside()
+    assert await store.changes_outside()
 
 
 async def test_a_running_message_is_left_alone(store: Store, queue: Outside) -> None:
@@ -445,14 +445,14 @@ async def test_an_id_that_is_unknown_or_unclear_changes_nothing(
     with pytest.raises(MisuseError, match="no delivery"):
         queue.drop_delivery("d2", LATER)
     assert len(await store.unsettled()) == 2
-    assert not await store.was_changed_outside()
+    assert not await store.changes_outside()
 
 
 async def test_units_are_written_all_or_none(store: Store, database: Outside) -> None:
     unseen = Entry(kind="person", id="sam", part=7, body=b"{}", expected=0)
-    await store.was_changed_outside()
+    await store.changes_outside()
     assert database.write(iter([accepting("m1"), accepting("m2")])) == 2
-    assert await store.was_changed_outside()
+    assert await store.changes_outside()
 
     def cut_off() -> Iterator[Commit]:
         yield accepting("m3")

@@ -234,7 +234,7 @@ async def test_a_closed_store_says_so(engine: Engine) -> None:
         lambda: store.records("audit"),
         lambda: store.prune(NOW),
         lambda: store.prune_records("audit", NOW),
-        store.was_changed_outside,
+        store.changes_outside,
         store.probe,
     ):
         with pytest.raises(StoreUnavailableError, match="closed"):

@@ -220,7 +220,7 @@ async def test_what_was_noted_is_there_after_a_restart(engine: Engine) -> None:
 
 
 async def test_own_commits_are_no_change_from_outside(store: Store) -> None:
-    assert not await store.was_changed_outside()
+    assert not await store.changes_outside()
     await store.commit(accepting("m1"))
     await store.prune(NOW)
-    assert not await store.was_changed_outside()
+    assert not await store.changes_outside()

@@ -103,7 +103,7 @@ async def test_a_copy_of_a_running_servers_database_is_one_whole_file(
     assert size == len(content(copy))
     assert mode(copy) == 0o600
     assert await names_in(copy) == ["m1"]
-    assert not await store.was_changed_outside()
+    assert not await store.changes_outside()
 
 
 async def test_a_busy_server_neither_waits_nor_holds_up_the_copy(

@@ -184,16 +184,16 @@ async def test_of_two_stores_only_the_one_whose_lock_has_its_name_writes(
 async def test_what_another_program_writes_is_noticed_once(
     store: SqliteStore, path: Path
 ) -> None:
-    assert not await store.was_changed_outside()
+    assert not await store.changes_outside()
     await store.commit(accepting("m1"))
-    assert not await store.was_changed_outside()
+    assert not await store.changes_outside()
     other = apsw.Connection(str(path))
     other.execute("SELECT count(*) FROM inbox").get  # noqa: B018  it only reads
-    assert not await store.was_changed_outside()
+    assert not await store.changes_outside()
     other.execute("UPDATE inbox SET priority = 1")
     await store.commit(accepting("m2"))
-    assert await store.was_changed_outside()
-    assert not await store.was_changed_outside()
+    assert await store.changes_outside()
+    assert not await store.changes_outside()
     other.close()
 
 

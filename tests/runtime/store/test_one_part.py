@@ -7,16 +7,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from runtime.store.rows import Accept, Commit, Enqueue, Entry, Record, Settle
+from runtime.store.rows import Accept, Commit, Handover, Record, Settle
 from tests.support.store.engines import make_engine
 from tests.support.store.one_part import EXCEPTIONS, guarded
 
-MOST_EXCEPTIONS = 8
+MOST_EXCEPTIONS = 0
 """May only fall."""
 
 ACCEPT = Accept(
     id="m", connector="c", platform_id="p", part=1, stream="s", body=b"{}", at=1.0
 )
+SETTLED = (Settle("m", "dropped"),)
 RECORD = Record(kind="audit", id="r", owner="", part=2, body=b"{}")
 
 
@@ -26,14 +27,6 @@ RECORD = Record(kind="audit", id="r", owner="", part=2, body=b"{}")
     [
         (Commit(at=1.0, records=(msgspec.structs.replace(RECORD, part=1),)), False),
         (Commit(at=1.0, records=(RECORD,)), True),
-        (
-            Commit(
-                at=1.0,
-                records=(RECORD,),
-                entries=(Entry(kind="webhook_due", id="w", part=3, body=b"{}"),),
-            ),
-            False,
-        ),
     ],
 )
 async def test_a_row_changed_by_its_id_counts_with_the_part_it_has(
@@ -42,33 +35,22 @@ async def test_a_row_changed_by_its_id_counts_with_the_part_it_has(
     store = await make_engine(name, tmp_path).open()
     with guarded() as broken:
         await store.commit(Commit(at=1.0, accepts=(ACCEPT,)))
-        settle = (Settle("m", "dropped"),)
-        await store.commit(msgspec.structs.replace(commit, settles=settle))
+        await store.commit(msgspec.structs.replace(commit, settles=SETTLED))
         await store.aclose()
     assert bool(broken) == is_broken
 
 
-async def test_a_notice_to_owners_is_an_exception_and_no_other_deliveries(
-    tmp_path: Path,
+@pytest.mark.parametrize("name", ["memory", "sqlite"])
+async def test_what_is_handed_over_is_judged_by_itself(
+    name: str, tmp_path: Path
 ) -> None:
-    store = await make_engine("memory", tmp_path).open()
-    said = [
-        Enqueue(
-            delivery_id=f"d{part}",
-            connector="c",
-            chat=str(part),
-            correlation_id="",
-            part=part,
-            body=b"{}",
-        )
-        for part in (1, 2)
-    ]
+    store = await make_engine(name, tmp_path).open()
+    handed = Handover(part=2, source=1, key="m", rows=Commit(at=1.0, records=(RECORD,)))
     with guarded() as broken:
-        await store.commit(Commit(at=1.0, deliveries=tuple(said)))
+        await store.commit(Commit(at=1.0, accepts=(ACCEPT,), handovers=(handed,)))
         assert not broken
-        other = msgspec.structs.replace(said[1], delivery_id="d3")
-        await store.commit(Commit(at=1.0, accepts=(ACCEPT,), deliveries=(other,)))
-    assert broken == [{("inbox", 1), ("outbox", 2)}]
+        await store.commit(Commit(at=1.0, records=(RECORD,), settles=SETTLED))
+    assert broken == [{("inbox", 1), ("record audit", 2)}]
     await store.aclose()
 
 

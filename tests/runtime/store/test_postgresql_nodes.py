@@ -77,8 +77,8 @@ async def opened(
 ) -> PostgresqlStore:
     """Open the store of the node that runs the company."""
 
-    def concerns_others(commit: Commit) -> bool:
-        return bool(commit.appends)
+    def concerns_others(commit: Commit) -> tuple[str, ...]:
+        return ("event",) if commit.appends else ()
 
     options = PostgresqlOptions(
         seat=seat, away_for=0.5, leases=leases, concerns_others=concerns_others
@@ -197,13 +197,13 @@ async def test_a_commit_for_another_nodes_chat_is_refused_alone() -> None:
 
 
 async def test_nodes_look_again_at_what_concerns_them_and_at_nothing_else() -> None:
-    with nodes("a") as (a,):
+    told = "SELECT topic, version FROM change WHERE node = 'a'"
+    with nodes("a") as (a,), beside() as db:
         async with with_part(a) as store:
-            await store.was_changed_outside()
             await store.commit(accepting("nobody's business"))
-            assert not await store.was_changed_outside()
+            assert db.execute(told).fetchall() == []
             await store.commit(MINE)
-            assert await store.was_changed_outside()
+            assert db.execute(told).fetchall() == [("event", 1)]
 
 
 async def test_a_part_that_is_another_nodes_by_now_takes_no_events() -> None:

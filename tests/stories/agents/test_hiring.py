@@ -13,6 +13,7 @@ from actors.agents import rows as staff_rows
 from actors.agents.hired import HiredAgent
 from actors.agents.messages import ListStaff, ReadStaff
 from actors.agents.rows import AGENT, CHANGE
+from actors.journal.parts import entries_of
 from runtime.errors import StoreUnavailableError
 from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit
@@ -265,7 +266,7 @@ class UnreadableOnceStored(Unreadable):
 
     def submit(self, commit: Commit, done: Done) -> None:
         def stored(outcome: Committed | Exception) -> None:
-            self.is_unreadable |= any(x.kind == AGENT for x in commit.entries)
+            self.is_unreadable |= any(x.kind == AGENT for x in entries_of(commit))
             done(outcome)
 
         super().submit(commit, stored)

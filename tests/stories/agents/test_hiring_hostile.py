@@ -12,6 +12,7 @@ from actors.agents import rows as staff_rows
 from actors.agents.hired import Client, HiredAgent
 from actors.agents.rows import AGENT, CHANGE, CLIENT
 from actors.config.agents import AgentConfig, HiringConfig
+from actors.journal.parts import entries_of
 from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit
 from tests.fakes.company.company import EPOCH, FakeModel, at_rest, heard, open_company
@@ -146,7 +147,7 @@ class Overtaken(MemoryStore):
     was_overtaken = False
 
     def submit(self, commit: Commit, done: Done) -> None:
-        if commit.entries and not self.was_overtaken:
+        if entries_of(commit) and not self.was_overtaken:
             self.was_overtaken = True
             agent = hired(description="of somebody else")
             entry = staff_rows.as_entry(AGENT, "carl", agent, 1)
@@ -192,7 +193,7 @@ class CutOff(MemoryStore):
     """The process ends right after it has stored an agent: nobody is told."""
 
     def submit(self, commit: Commit, done: Done) -> None:
-        if commit.entries and any(x.kind == AGENT for x in commit.entries):
+        if any(x.kind == AGENT for x in entries_of(commit)):
             self._rows.apply(commit, 0)
             self._closed = True
         else:

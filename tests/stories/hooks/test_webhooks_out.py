@@ -10,6 +10,7 @@ import trio.testing
 
 from actors.errors import ModelRefusedError
 from actors.journal.notices import DUE, EVENTS, Announcer, Subscription
+from actors.journal.parts import entries_of
 from actors.rules.markers.actions import Schedule
 from actors.webhooks.messages import Receiver, WebhookMetrics
 from actors.webhooks.retry import PostResult, WebhookRetryPolicy
@@ -163,7 +164,7 @@ async def test_nothing_is_told_of_what_was_not_stored(autojump_clock: Clock) -> 
 
         def submit(self, commit: Commit, done: Done) -> None:
             if commit.settles:
-                told = [each for each in commit.entries if each.kind == DUE]
+                told = [each for each in entries_of(commit) if each.kind == DUE]
                 together.append((len(commit.settles), len(told)))
             super().submit(commit, done)
 

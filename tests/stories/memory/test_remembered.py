@@ -9,6 +9,7 @@ import trio
 import trio.testing
 
 from actors.config.memory import MemoryConfig
+from actors.journal.parts import entries_of
 from actors.memory.kit import MemoryKit, MemoryMetrics
 from actors.people.rows import PERSON
 from runtime.store.facts import FactListing
@@ -88,7 +89,7 @@ class StuckPeople(MemoryStore):
     """Never comes back from storing a person."""
 
     async def commit(self, commit: Commit) -> Committed:
-        if any(row.kind == PERSON for row in commit.entries):
+        if any(row.kind == PERSON for row in entries_of(commit)):
             await trio.sleep_forever()
         return await super().commit(commit)
 

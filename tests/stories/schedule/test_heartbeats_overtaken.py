@@ -8,6 +8,7 @@ import msgspec
 import trio
 import trio.testing
 
+from actors.journal.parts import entries_of
 from actors.schedule.rows import KIND
 from runtime.errors import SequenceConflictError
 from runtime.store.in_memory import MemoryStore
@@ -30,7 +31,7 @@ class Overtaken(MemoryStore):
         self.is_overtaken = False
 
     async def commit(self, commit: Commit) -> Committed:
-        is_about = any(each.kind == KIND for each in commit.entries)
+        is_about = any(each.kind == KIND for each in entries_of(commit))
         if is_about and not self.is_overtaken:
             self.is_overtaken = True
             raise SequenceConflictError("another writer was first; read it again")

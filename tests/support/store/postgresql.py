@@ -39,6 +39,8 @@ EMPTY = "; ".join(
             f"ALTER TABLE {table} ALTER number RESTART"
             for table in ("inbox", "journal", "outbox", "record", "fact_scope", "fact")
         ),
+        "DELETE FROM handover",
+        "DELETE FROM change WHERE node <> ''",
         "UPDATE change SET version = 0",
         "DELETE FROM node",
         "DELETE FROM node_card",

@@ -23,6 +23,7 @@ from actors.agents.hired import HiredAgent, shown_of
 from actors.agents.hiring import Requester
 from actors.agents.messages import Conduct, ReadStaff
 from actors.agents.rows import AGENT, AT_REST, Conducted, StaffChange
+from actors.journal.parts import in_one_part
 from actors.rules.markers.actions import AgentFields, CreateAgent, Staffing, UpdateAgent
 from connectors.web.eliza.errors import missing, wrong
 from connectors.web.eliza.ids import to_uuid
@@ -343,9 +344,11 @@ class AgentService:
             if outcome.kind not in {"agent_created", "agent_updated"}:
                 why = outcome.why or f"there is no agent {outcome.what} that was made"
                 raise ApiError(400, f"{outcome.what}: {why}", code=code)
-        await self._commit(
-            Commit(at=maker.now, entries=conducted.entries, records=conducted.records)
-        )
+        entries, records = conducted.entries, conducted.records
+        commit = Commit(at=maker.now, entries=entries, records=records)
+        if entries:
+            commit = in_one_part(commit, entries[0].part, maker.message)
+        await self._commit(commit)
 
     async def _write(self, entry: Entry, change: StaffChange) -> None:
         services = self._backstage.services

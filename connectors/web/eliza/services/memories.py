@@ -18,6 +18,7 @@ import msgspec
 
 from actors import names
 from actors.config.memory import MemoryConfig
+from actors.journal.parts import facts_commit, in_one_part
 from actors.memory import note_rules as notes
 from actors.memory import scopes
 from actors.memory.forgetting import marked
@@ -476,7 +477,6 @@ class MemoryEditor:
         place = notes.NotePlace(
             agent=fact.agent,
             scope=fact.scope,
-            part=fact.part,
             provenance=fact.provenance,
             now=services.clock.wall(),
         )
@@ -577,11 +577,11 @@ class MemoryEditor:
         self, agent: str, whose: tuple[str, ...], room: ElizaChannel
     ) -> None:
         services = self._backstage.services
-        part = chat_partition(self._connector, room.id)
-        marks = marked(agent, whose, part, services.ids.new())
+        part, cause = chat_partition(self._connector, room.id), services.ids.new()
+        marks = marked(agent, whose, cause)
         change = ForgetFacts(agent=agent, scopes=whose)
-        at = services.clock.wall()
-        await self._store.commit(Commit(at=at, facts=(change,), entries=marks))
+        commit = Commit(at=services.clock.wall(), facts=(change,), entries=marks)
+        await self._store.commit(in_one_part(commit, part, cause))
 
     async def _forget_some(self, agent: str, facts: list[StoredFact]) -> None:
         changes = tuple(
@@ -605,8 +605,9 @@ class MemoryEditor:
         return count
 
     async def _commit(self, changes: tuple[FactChange, ...]) -> None:
-        at = self._backstage.services.clock.wall()
-        await self._store.commit(Commit(at=at, facts=changes))
+        services = self._backstage.services
+        commit = facts_commit(services.clock.wall(), changes, services.ids.new())
+        await self._store.commit(commit)
 
     def _tell_memory(self, agent: str, changes: tuple[FactChange, ...]) -> None:
         memory = self._backstage.find(names.memory(agent))

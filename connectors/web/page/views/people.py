@@ -10,12 +10,14 @@ import msgspec
 
 from actors import names
 from actors.commands.memory import SHOWN, worded
+from actors.journal.parts import in_one_part
 from actors.journal.records import Deed, as_commit
 from actors.memory.forgetting import marked
+from actors.messages.keys import fact_partition
 from actors.people.guests import DecideRequest, RequestDecided, RevokeGuest
 from actors.people.identity import Person
 from actors.people.pairing_rows import GUEST, PAIRING, rows_of
-from actors.people.rows import ALIAS, PERSON, decoded, part_of
+from actors.people.rows import ALIAS, PERSON, decoded
 from actors.rules.text.codes import shown
 from connectors.admin.audit import matching
 from connectors.web.page.views.base import (
@@ -207,13 +209,14 @@ async def forget(asked: ViewRequest) -> str:
         )
     fact = form.get("id", "")
     change = ForgetFacts(agent=agent, scopes=(scope,), ids=(fact,) if fact else ())
-    part = part_of(scope.removeprefix("person:"))
     deed = Deed("forget", "forgotten", f"{agent} {scope} {fact}".strip(), asked.person)
-    marks = marked(agent, (scope,), part, services.ids.new())
+    cause = services.ids.new()
+    marks = marked(agent, (scope,), cause)
     commit = as_commit(deed, services)
     commit = msgspec.structs.replace(
         commit, facts=(change,), entries=(*commit.entries, *marks)
     )
+    commit = in_one_part(commit, fact_partition(agent, scope), cause)
     try:
         await services.store.commit(commit)
     except KernelError as error:
