@@ -51,6 +51,7 @@ REMOVE_NODE = """DELETE FROM node WHERE id = %s AND NOT EXISTS
     (SELECT FROM lease WHERE owner = node.id) RETURNING id"""
 REMOVE_WRITER = "DELETE FROM writer WHERE node = %s"
 REMOVE_CARD = "DELETE FROM node_card WHERE node = %s"
+REMOVE_CHANGES = "DELETE FROM change WHERE node = %s"
 
 
 class NodeCard(msgspec.Struct, frozen=True):
@@ -349,6 +350,7 @@ class NodesFromOutside:
                     return False
                 db.execute(REMOVE_WRITER, (node,))
                 db.execute(REMOVE_CARD, (node,))
+                db.execute(REMOVE_CHANGES, (node,))
             return True
 
         return self._call(work)

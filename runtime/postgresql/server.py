@@ -323,7 +323,9 @@ class PostgresqlServer:
         if 0 < number < self._newest.get(server, 0):
             raise StoreUnavailableError(
                 f"{self.name} is an old primary, beside the one that has taken its"
-                f" place; {SAFE}. End it, or make it a standby of the new one"
+                f" place; {SAFE}. End it, or make it a standby of the new one. To go"
+                " back to it, and without what only the other one has, restart"
+                " Callboard: a process keeps to the newest primary it has seen"
             )
         self._newest[server] = max(number, self._newest.get(server, 0))
 

@@ -13,7 +13,12 @@ import trio.testing
 
 from runtime.errors import StoreRefusedError, StoreTooNewError, StoreUnavailableError
 from runtime.postgresql.migrations import MIGRATIONS, migrate
-from runtime.postgresql.server import PostgresqlOptions, PostgresqlServer
+from runtime.postgresql.server import (
+    TIMELINE,
+    PostgresqlOptions,
+    PostgresqlServer,
+    rows_of,
+)
 from runtime.postgresql.store import PostgresqlStore
 from tests.fakes.store.cut_proxy import CutProxy
 from tests.support.store.engines import names_unsettled
@@ -332,3 +337,15 @@ async def test_who_is_not_let_in_is_told_without_the_password() -> None:
     with pytest.raises(StoreRefusedError) as refused:
         PostgresqlServer("postgresql://me:hunter2@host:port/db?what=ever")
     assert "hunter2" not in str(refused.value)
+
+
+def test_who_goes_back_to_an_old_primary_is_told_to_restart() -> None:
+    emptied()
+    dsn = shared_process().dsn("callboard")
+    server = PostgresqlServer(dsn)
+    with server.connect("tests") as db:
+        ((name, number),) = rows_of(db, TIMELINE)
+    server._newest[name] = number + 1
+    with pytest.raises(StoreUnavailableError, match="restart Callboard"):
+        server.connect("tests")
+    PostgresqlServer(dsn).connect("tests").close()  # as after a restart
