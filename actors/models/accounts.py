@@ -20,6 +20,7 @@ from actors.models.messages import (
     ListModels,
     ModelList,
     OverBudget,
+    ReadCalls,
     ReplaceCatalogue,
     Reserve,
     Reserved,
@@ -180,6 +181,8 @@ class Accounts(Actor):
                 return tuple(sorted(out)) if out >= {*self._catalogue.clients} else ()
             case BudgetsLeft():
                 return self._budgets_left()
+            case ReadCalls():
+                return self._spending.read_on()
             case ReplaceCatalogue():
                 return self._replace(message)
             case AccountsHandover():

@@ -41,6 +41,10 @@ class Reserve(msgspec.Struct, frozen=True, kw_only=True):
     """Not these: they were asked already in this round."""
 
 
+class ReadCalls(msgspec.Struct, frozen=True):
+    """To the accounts: other nodes have written to the ledger."""
+
+
 class CancelReserve(msgspec.Struct, frozen=True):
     """To the accounts: a turn no longer waits for an answer to its `Reserve`."""
 

@@ -7,6 +7,7 @@ took stands in `journal/records.py`, for people; no budget goes by it.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -29,6 +30,13 @@ CALL = "call"
 """Kind of the records; one for each call."""
 
 PAGE = 1000
+
+OVERLAP = 1000
+"""Numbers of records that are read again: of two nodes' rows, the one with the lower
+number may be stored later. Chosen: a hundred times what is under way at once."""
+
+MOST_COUNTED = 10_000
+"""Calls that are known to be counted, the newest; far more than `OVERLAP`."""
 
 
 class CallRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,8 +87,12 @@ class Spending:
     ) -> None:
         self._services = services
         self._budgets = Budgets(catalogue.budgets, catalogue.zone)
+        self._has_budgets = bool(catalogue.budgets)
         self._is_read = not catalogue.budgets
         self.unstored = unstored
+        self._counted: deque[str] = deque(maxlen=MOST_COUNTED)
+        self._last = 0
+        """The highest number of a row that was counted."""
 
     @property
     def is_ready(self) -> bool:
@@ -108,10 +120,37 @@ class Spending:
             self._is_read = len(rows) < PAGE
         for call in self.unstored.values():
             self._budgets.enter(call.body.who, call.body.amount, call.at)
+            self._counted.append(call.id)
+
+    async def read_on(self) -> None:
+        """Count the calls of other nodes, by the numbers of their rows.
+
+        Why not by their times: the clocks of two machines are never compared.
+        """
+        if not (self._is_read and self._has_budgets):
+            return
+        oldest, before = self._last - OVERLAP, 0
+        found: list[StoredRecord] = []
+        try:
+            while True:
+                rows = await self._services.store.records(CALL, None, before, PAGE)
+                found += [row for row in rows if row.number > oldest]
+                if len(rows) < PAGE or rows[-1].number <= oldest:
+                    break
+                before = rows[-1].number
+        except StoreError as error:
+            LOG.warning("calls of other nodes not read yet", why=str(error))
+            return
+        counted = set(self._counted)
+        for row in reversed(found):
+            if row.id not in counted:
+                self._count(row)
 
     def _count(self, row: StoredRecord) -> None:
+        self._last = max(self._last, row.number)
         if row.id in self.unstored:
             return
+        self._counted.append(row.id)
         body = read_row(row, CallRecord)
         if body is not None:
             self._budgets.enter(body.who, body.amount, row.at)
@@ -141,6 +180,7 @@ class Spending:
         paid = PaidCall(call, self._services.clock.wall(), body)
         # Without budgets, too: the next settings may have some.
         self.unstored[call] = paid
+        self._counted.append(call)
         if self._is_read:
             self._budgets.enter(who, body.amount, paid.at)
         return paid

@@ -11,6 +11,7 @@ from actors.agents.messages import ReadStaff
 from actors.agents.rows import AGENT, AT_REST, CHANGE, CLIENT
 from actors.journal.notices import DUE
 from actors.journal.records import AUDIT
+from actors.models.messages import ReadCalls
 from actors.models.spending import CALL
 from actors.people.guests import ReadGuests
 from actors.people.lookup import ForgetPeople
@@ -49,10 +50,11 @@ READERS: tuple[tuple[frozenset[str], str, object], ...] = (
     (frozenset({AGENT, CLIENT, AT_REST}), names.STAFF, ReadStaff()),
     (frozenset({"inbox"}), names.ROUTER, RouteUnanswered()),
     (frozenset({appointments.KIND}), names.SCHEDULER, AppointmentsChanged()),
+    (frozenset({CALL}), names.MODELS, ReadCalls()),
 )
 """Who holds rows of which kinds in memory, and what has them read again."""
 
-WATCHED = frozenset({PERSON, ALIAS, PAIRING, GUEST, AGENT, CLIENT, AT_REST})
+WATCHED = frozenset({PERSON, ALIAS, PAIRING, GUEST, AGENT, CLIENT, AT_REST, CALL})
 """Kinds of rows of which nodes tell each other when they change them."""
 
 

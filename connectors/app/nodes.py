@@ -544,6 +544,7 @@ class CompanyNode:
     def concerns_others(self, commit: Commit) -> set[str]:
         """Name the kinds of rows at which other nodes must look; in any thread."""
         kinds = {row.kind for row in commit.entries}
+        kinds |= {row.kind for row in commit.records}
         found = kinds & WATCHED
         if DUE in kinds and COMPANY not in self._held:
             found.add(DUE)

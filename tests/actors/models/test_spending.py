@@ -259,3 +259,22 @@ async def test_a_call_whose_row_is_just_being_stored_counts_once() -> None:
     assert spending.verdict(WHO[0]).stop is None
     spending.enter("another", WHO[0], spent)
     assert spending.verdict(WHO[1]).stop is not None
+
+
+async def test_calls_of_another_node_count_once_however_often_they_are_read() -> None:
+    cast = Pooled(budgets=budgets(3))
+    here, there = (Spending(cast.services, cast.catalogue(), {}) for _ in "ab")
+    await here.read()
+    await there.read()
+    spent = Spent(provider="smart", model="smart-1", account="work", usage=Usage(1, 0))
+    for node, call in ((here, "ours"), (there, "theirs")):
+        await cast.store.commit(node.enter(call, WHO[0], spent).commit())
+        node.unstored.clear()
+    for _ in range(3):
+        await here.read_on()
+        await there.read_on()
+    assert here.verdict(WHO[1]).stop is there.verdict(WHO[1]).stop is None
+    await cast.store.commit(there.enter("third", WHO[0], spent).commit())
+    assert here.verdict(WHO[1]).stop is None
+    await here.read_on()
+    assert here.verdict(WHO[1]).stop is not None
