@@ -61,8 +61,8 @@ def test_words_of_another_join_nobody_and_keep_their_place() -> None:
     queue.on(says("y1", "yan"))
     queue.on(says("b"))
     queue.on(says("y2", "yan"))
-    assert queue.on(TurnSettled("now", 1)) == [BeginTurn("a", 2, ("b",), "numbered")]
-    assert queue.on(TurnSettled("a", 2)) == [BeginTurn("y1", 3, ("y2",), "numbered")]
+    assert queue.on(TurnSettled("now", 1)) == [BeginTurn("y1", 2, ("y2",), "numbered")]
+    assert queue.on(TurnSettled("y1", 2)) == [BeginTurn("a", 3, ("b",), "numbered")]
 
 
 def test_what_cannot_join_keeps_those_behind_it_from_joining() -> None:
