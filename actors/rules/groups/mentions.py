@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from actors.rules.text.similarity import fold
 
@@ -135,13 +135,13 @@ def _first_called(text: str, names: Collection[str]) -> list[str]:
             rest, is_greeted = rest[greeting.end() :], True
     called: list[str] = []
     found: list[str] = []
-    while name := _longest(names, rest.startswith, found):
+    while name := max(filter(rest.startswith, names), key=len, default=""):
         found.append(name)
         rest = rest[len(name) :]
         if _AFTER_NAME.match(rest) or (is_greeted and rest[:1].isspace()):
             called = [*found]
         join = _JOIN.match(rest)
-        if join is None:
+        if join is None or len(found) == MOST_CALLED:
             break
         if join["comma"] and not join["also"]:
             is_greeted = False  # what comes may be the subject of a sentence
@@ -149,24 +149,15 @@ def _first_called(text: str, names: Collection[str]) -> list[str]:
     return called
 
 
-def _longest(
-    names: Collection[str], fits: Callable[[str], bool], found: Collection[str]
-) -> str:
-    """Give the longest name that fits; empty: none does, or enough were found."""
-    if len(found) == MOST_CALLED:
-        return ""
-    return max(filter(fits, names), key=len, default="")
-
-
 def _last_called(text: str, names: Collection[str]) -> list[str]:
     rest = text[-LONGEST_END:].rstrip(_END)
     called: list[str] = []
     found: list[str] = []
-    while name := _longest(names, rest.endswith, found):
+    while name := max(filter(rest.endswith, names), key=len, default=""):
         found.append(name)
         rest = rest.removesuffix(name)
         join = _JOIN_BEFORE.search(rest, max(0, len(rest) - LONGEST_JOIN))
-        if join is None:
+        if join is None or len(found) == MOST_CALLED:
             break
         if join["comma"]:
             called = [*found]
