@@ -69,8 +69,9 @@ class RunningTurns:
 
     def is_late_for(self, inbound: Inbound) -> bool:
         """Whether a turn of a message's sender has its answer already."""
-        mine = (x for x in self.attempts if x.inbound.sender_id == inbound.sender_id)
-        return any(each.is_over for each in mine)
+        whose = inbound.sender_id
+        mine = [x.is_over for x in self.attempts if x.inbound.sender_id == whose]
+        return any(mine)
 
     def begin(
         self,
