@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from runtime.actor.cell import Cell
-from runtime.sql.write import write
+from runtime.sql.write import write_own
 from runtime.sqlite.store import transact
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class Ledger:
                 counts.calls += times * (owner == "ours")
                 counts.library_calls += times * (owner == "library")
                 counts.spawns += times * (code.co_name == "spawn_impl")
-                counts.commits += times * (code is write.__code__)
+                counts.commits += times * (code is write_own.__code__)
                 counts.transactions += times * (code is transact.__code__)
 
 
