@@ -97,7 +97,7 @@ class DraftRecord:
         self._reply_id = reply_id
         self._part = chat_partition(address.connector, address.chat)
         self._services = services
-        self._version = 0
+        self._version: int = 0
         self.is_broken = False
         """Whether an event could not be stored; then no further one is."""
 
