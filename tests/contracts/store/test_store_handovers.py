@@ -17,6 +17,7 @@ from runtime.store.copying import TABLES
 from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import (
     Accept,
+    AnyRow,
     Commit,
     Enqueue,
     Entry,
@@ -202,9 +203,11 @@ async def test_what_waits_is_copied_and_forgotten_with_the_rest() -> None:
     await first.commit(handing())
     await first.aclose()
     database = PostgresqlDatabase(PostgresqlServer(shared_process().dsn("callboard")))
-    removed = await trio.to_thread.run_sync(
-        database.rewrite, lambda row: None if row.table == "outbox" else row.body
-    )
+
+    def forget(row: AnyRow) -> bytes | None:
+        return None if row.table == "outbox" else row.body
+
+    removed = await trio.to_thread.run_sync(database.rewrite, forget)
     assert removed == 1
     with database.read_whole() as rows:
         (entries,) = [each for each in TABLES if each.name == "entry"]
