@@ -130,6 +130,7 @@ def tree(company: Company) -> Supervisor:
             slots_keep=lambda: services.scheduler.history_days * DAY,
             connectors=connectors,
             webhooks=tuple(each.name for each in company.receivers),
+            duties=services.duties,
         )
 
     def limiter() -> Limiter:

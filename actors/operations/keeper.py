@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
     from actors.journal.clock import SureClock
+    from actors.services import Duties
     from runtime.store.port import Store
 
 LOG = EventLog("store")
@@ -85,11 +86,13 @@ class Keeper(Actor):
         slots_keep: the same for records of appointments' runs.
         connectors: gives the names of all connectors, as they are now.
         webhooks: gives the names of all outgoing webhooks.
+        duties: of several nodes, the one that has the rest removes old rows; None:
+            there is one process.
     """
 
     deadline: ClassVar[float | None] = 120.0
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what it looks after
         self,
         store: Store,
         clock: SureClock,
@@ -98,6 +101,7 @@ class Keeper(Actor):
         slots_keep: Callable[[], float] | None = None,
         connectors: Collection[str] = (),
         webhooks: Collection[str] = (),
+        duties: Duties | None = None,
     ) -> None:
         super().__init__()
         self._store = store
@@ -110,6 +114,7 @@ class Keeper(Actor):
 
         self._connectors = connectors
         self._webhooks = webhooks
+        self._duties = duties
 
     async def on_start(self) -> None:
         """Begin to look after the store."""
@@ -134,6 +139,8 @@ class Keeper(Actor):
     async def _prune(self) -> None:
         try:
             await self._clock.look(self._store)
+            if self._duties is not None and not self._duties.has_rest:
+                return  # another node does it
             now = self._clock.wall()
             await self._prune_settled(now - KEEP_DEDUP)
             for kind, keep in self._keeps.items():

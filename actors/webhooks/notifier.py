@@ -105,6 +105,12 @@ class Notifier(Actor):
 
     async def on_receive(self, message: object) -> object:
         """Add events, or send those that are due."""
+        if not self._services.duties.has_rest:
+            self._due.clear()  # another node sends them
+            return None
+        return await self._take(message)
+
+    async def _take(self, message: object) -> object:
         try:
             match message:
                 case NewNotices(ids=ids):

@@ -330,13 +330,18 @@ class Reloading:
 
     def _tell(self, what: EventType, **data: str | tuple[str, ...]) -> None:
         """Tell other programs, as far as they are to be told."""
-        if self._app.announcing is not None:
+        if self._app.announcing is not None and self._tells:
             self._app.announcing.tell(Happened(what, dict(data)))
 
     def _tell_owners(self, text: str) -> None:
         owners = self._app.system.find(names.OWNERS)
-        if owners is not None:
+        if owners is not None and self._tells:
             owners.tell(TellOwners(text))
+
+    @property
+    def _tells(self) -> bool:
+        """Whether this process tells people: of several nodes, one does."""
+        return self._app.company.services.duties.has_rest
 
     async def _note(self) -> None:
         """Write down what is in use, for `callboard config diff`."""

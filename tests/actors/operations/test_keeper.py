@@ -16,6 +16,7 @@ from actors.operations.keeper import (
     Keeper,
 )
 from actors.protocol import DrainOutbox, RouteUnanswered
+from actors.services import Duties
 from runtime.errors import StoreUnavailableError
 from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Record, Settle
@@ -85,6 +86,20 @@ async def test_what_became_of_slots_is_kept_as_long_as_was_asked(
         await trio.sleep(0.2 * PRUNE_EVERY)
         assert await store.records("slot") == ()
         assert len(await store.records("audit")) == 10
+
+
+async def test_of_several_nodes_one_removes_old_rows(autojump_clock: Clock) -> None:
+    store, duties = MemoryStore(), Duties()
+    duties.has_rest = False
+    await note_many(store, "audit", 1, EPOCH - PRUNE_EVERY)
+    async with virtual(autojump_clock) as system:
+        clock = SureClock(TrioClock())
+        system.spawn(Keeper(store, clock, audit_keep=lambda: 60.0, duties=duties))
+        await trio.sleep(1.1 * PRUNE_EVERY)
+        assert len(await store.records("audit")) == 1
+        duties.has_rest = True
+        await trio.sleep(PRUNE_EVERY)
+        assert await store.records("audit") == ()
 
 
 async def test_calls_are_kept_for_as_long_as_a_budget_may_go_by_them(

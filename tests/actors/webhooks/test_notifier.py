@@ -138,6 +138,23 @@ async def test_what_is_taken_is_sent_at_once_and_forgotten(
         assert len(bench.tries) == 2
 
 
+async def test_of_several_nodes_one_sends(autojump_clock: Clock) -> None:
+    bench = Bench()
+    bench.services.duties.has_rest = False
+    async with running(autojump_clock, bench):
+        await bench.happen(1)
+        await trio.sleep(2 * SWEEP_EVERY)
+        assert bench.tried == []
+        bench.services.duties.has_rest = True
+        bench.system.find(names.notifier("ops")).tell(SendNotices())  # type: ignore[union-attr]
+        await trio.sleep(1)
+        assert bench.tried == [1]
+        bench.services.duties.has_rest = False
+        await bench.happen(2)
+        await trio.sleep(1)
+        assert bench.tried == [1]
+
+
 async def test_what_an_earlier_process_left_is_sent(autojump_clock: Clock) -> None:
     bench = Bench()
     await bench.happen(1, is_told=False)

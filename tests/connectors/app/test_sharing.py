@@ -1,0 +1,156 @@
+"""A node that shares work, beside another one that only shows life."""
+
+from __future__ import annotations
+
+import os
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+import trio
+import trio.testing
+
+from actors.messages.keys import chat_partition
+from connectors.app.reload.reload import SettingsSource
+from connectors.commands.serve import Ends, Hangup, ServiceNotifier, _run_node
+from connectors.settings.load import load_app
+from runtime import __version__
+from runtime.nodes.rows import COMPANY
+from runtime.postgresql.nodes import NodeCard, NodeDesk, NodesFromOutside
+from runtime.postgresql.server import PostgresqlServer
+from runtime.telemetry.logs import Redactor
+from tests.connectors.app.test_nodes import PATIENCE, free_port
+from tests.support.store.postgresql import emptied, shared_process
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+    from pathlib import Path
+
+    from runtime.nodes.rows import LeaseRow
+
+SETTINGS = """
+default_agent = "anna"
+[store]
+kind = "postgresql"
+path = "{folder}/callboard.db"
+dsn = {{ env = "CB_DSN" }}
+[nodes]
+name = "a"
+address = "127.0.0.1"
+ttl = 6.0
+[admin]
+is_on = false
+[models.scripted]
+kind = "scripted"
+script = "script.toml"
+[agents.anna]
+prompt = "You are Anna."
+[connectors.http]
+kind = "http"
+port = {http}
+[connectors.socket]
+kind = "websocket"
+port = {socket}
+"""
+
+
+class Beside:
+    """The other node, and what the node under test is asked."""
+
+    def __init__(self, folder: Path) -> None:
+        self.ports = {"http": free_port(), "socket": free_port()}
+        self.desk = NodeDesk(emptied(), "b", 5.0)
+        path = folder / "callboard.toml"
+        path.write_text(SETTINGS.format(folder=folder, **self.ports))
+        path.with_name("script.toml").write_text('[default]\nreply = "you said {0}"\n')
+        dsn = shared_process().dsn("callboard")
+        load = partial(load_app, path, os.environ | {"CB_DSN": dsn})
+        self.source = SettingsSource(load(), load, Redactor())
+
+    async def wait_begun(self) -> None:
+        """Wait until the node under test has everything."""
+        outside = NodesFromOutside(PostgresqlServer(shared_process().dsn("callboard")))
+        while not all(row.owner for row in outside.read()[1]):
+            await trio.testing.wait_all_tasks_blocked(0.05)
+        while not await self.is_served():
+            await trio.testing.wait_all_tasks_blocked(0.05)
+
+    async def take(self, name: str) -> None:
+        """Have a lease given to this node, which nobody can reach."""
+        # Anew each time: only where no node came lately are leases spread evenly.
+        self.desk.join(NodeCard(release=__version__), b"")
+        with PostgresqlServer(shared_process().dsn("callboard")).connect("tests") as db:
+            db.execute("UPDATE lease SET wanted = 'b' WHERE name = %s", (name,))
+        while not any(x.name == name and x.owner == "b" for x in self.look()):
+            await trio.testing.wait_all_tasks_blocked(0.05)
+
+    def look(self) -> tuple[LeaseRow, ...]:
+        """Show life; gives all leases."""
+        return self.desk.beat().leases
+
+    async def ask(self, chat: str, words: str) -> str:
+        """Ask in a conversation."""
+        said = [{"role": "user", "content": words}]
+        url = f"http://127.0.0.1:{self.ports['http']}/v1/chat/completions"
+        async with httpx.AsyncClient(timeout=PATIENCE) as client:
+            answer = await client.post(
+                url,
+                json={"model": "anna", "messages": said},
+                headers={"x-callboard-conversation": chat},
+            )
+        found: str = answer.json()["choices"][0]["message"]["content"]
+        return found
+
+    async def is_served(self) -> bool:
+        """Whether something answers at the port of the WebSocket connector."""
+        url = f"http://127.0.0.1:{self.ports['socket']}/"
+        try:
+            async with httpx.AsyncClient(timeout=0.5) as client:
+                await client.get(url)
+        except httpx.HTTPError:
+            return False
+        return True
+
+
+@asynccontextmanager
+async def running(tmp_path: Path) -> AsyncGenerator[Beside]:
+    """Serve as node `a`, which has everything at first."""
+    beside, is_told = Beside(tmp_path), trio.Event()
+    ends = Ends(Hangup(), is_told, ServiceNotifier({}), may_begin_anew=False)
+    with trio.fail_after(2 * PATIENCE):
+        async with trio.open_nursery() as nursery:
+            ends.hangup.received = aiter(nobody())
+            nursery.start_soon(_run_node, beside.source, ends)
+            await beside.wait_begun()
+            assert await beside.ask("lobby", "hello") == "you said hello"
+            yield beside
+            is_told.set()
+    beside.desk.drop()
+
+
+async def nobody() -> AsyncGenerator[int]:
+    """Give no signal."""
+    await trio.sleep_forever()
+    yield 0
+
+
+@pytest.mark.timeout(120)
+async def test_leases_are_given_away_at_rest_and_taken_up_again(tmp_path: Path) -> None:
+    part = f"part/{chat_partition('http', 'lobby')}"
+    async with running(tmp_path) as beside:
+        assert await beside.is_served()
+        for name in (part, COMPANY):
+            await beside.take(name)
+        assert not await beside.is_served()
+        other = next(x for x in map(str, range(99)) if chat_of(x) != part)
+        assert await beside.ask(other, "still there?") == "you said still there?"
+        beside.desk.give({part: "a", COMPANY: "a"})
+        assert await beside.ask("lobby", "and now?") == "you said and now?"
+        while not await beside.is_served():
+            await trio.testing.wait_all_tasks_blocked(0.05)
+
+
+def chat_of(name: str) -> str:
+    return f"part/{chat_partition('http', name)}"
