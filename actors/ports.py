@@ -36,10 +36,10 @@ Speak = Callable[[str], None]
 class Model(Protocol):
     """A model that answers a transcript.
 
-    Implemented by `connectors/models/scripted/model.py` (start there) and
+    Implemented by `connectors/models/scripted.py` (start there) and
     `connectors/models/http/client.py`, which speaks the formats of
-    `connectors/models/openai/model.py`, `connectors/models/anthropic/model.py`,
-    `connectors/models/google/model.py` and `connectors/models/ollama/model.py`; all
+    `connectors/models/openai/model.py`, `connectors/models/anthropic.py`,
+    `connectors/models/google.py` and `connectors/models/ollama.py`; all
     pass `tests/contracts/test_model.py`.
 
     A callback instead of an async generator carries the stream: a generator left
@@ -200,8 +200,8 @@ class Speaker(Protocol):
 class Embedder(Protocol):
     """Computes embedding vectors of texts.
 
-    Implemented by `connectors/models/embedders/local.py` (start there: no key, no
-    network) and `connectors/models/embedders/http.py`, which speaks OpenAI's format and
+    Implemented by `connectors/models/embedders.py` (start there: no key, no
+    network) and `connectors/models/embedders.py`, which speaks OpenAI's format and
     Ollama's; all pass `tests/contracts/test_embedder.py`.
     """
 
@@ -372,7 +372,7 @@ class PictureWatch(Protocol):
 class Enclosures(Protocol):
     """Copies the files that agents send at once, so that they cannot change.
 
-    Implemented by `connectors/tools/workspace/send_file.py`. Copies that are never sent
+    Implemented by `connectors/tools/workspace/files.py`. Copies that are never sent
     are swept after a while (`Blobs`), so nobody has to release them.
     """
 

@@ -28,8 +28,12 @@ from benchmarks.fresh import in_fresh_process
 from benchmarks.machine import resident
 from benchmarks.stage.people import People, TimedModel
 from benchmarks.stopwatch import now, rate
-from connectors.models.scripted.model import ScriptedModel
-from connectors.models.scripted.script import ActionSettings, Script, ScriptSettings
+from connectors.models.scripted import (
+    ActionSettings,
+    Script,
+    ScriptedModel,
+    ScriptSettings,
+)
 from runtime.clock import SystemClock
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore

@@ -28,8 +28,7 @@ from benchmarks.fresh import in_fresh_process
 from benchmarks.machine import resident
 from benchmarks.stage.crowd import Crowd
 from benchmarks.stage.people import CONNECTOR
-from connectors.models.scripted.model import ScriptedModel
-from connectors.models.scripted.script import Script
+from connectors.models.scripted import Script, ScriptedModel
 from runtime.clock import SystemClock
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore

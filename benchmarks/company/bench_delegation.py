@@ -12,12 +12,12 @@ from actors.config.agents import AgentConfig
 from benchmarks.figure import Benchmark, Figure, Plan
 from benchmarks.stage.room import Rooms, gathered
 from benchmarks.stopwatch import spans
-from connectors.models.scripted.model import ScriptedModel
-from connectors.models.scripted.script import (
+from connectors.models.scripted import (
     ActionSettings,
     DelegateSettings,
     RuleSettings,
     Script,
+    ScriptedModel,
     ScriptSettings,
 )
 

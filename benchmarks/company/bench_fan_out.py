@@ -13,8 +13,12 @@ from actors.config.agents import AgentConfig
 from benchmarks.figure import Benchmark, Figure, Plan
 from benchmarks.stage.room import Rooms, gathered
 from benchmarks.stopwatch import spans
-from connectors.models.scripted.model import ScriptedModel
-from connectors.models.scripted.script import ActionSettings, Script, ScriptSettings
+from connectors.models.scripted import (
+    ActionSettings,
+    Script,
+    ScriptedModel,
+    ScriptSettings,
+)
 
 AGENTS = tuple(f"agent-{number}" for number in range(1, 101))
 ALL = " ".join(f"@{name}" for name in AGENTS)

@@ -30,8 +30,12 @@ from actors.tree import Company, tree
 from benchmarks.figure import Benchmark, Figure, Plan
 from benchmarks.stage.people import CONNECTOR, People, TimedModel
 from benchmarks.stopwatch import now, rate, spans
-from connectors.models.scripted.model import ScriptedModel
-from connectors.models.scripted.script import ActionSettings, Script, ScriptSettings
+from connectors.models.scripted import (
+    ActionSettings,
+    Script,
+    ScriptedModel,
+    ScriptSettings,
+)
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
 from runtime.sqlite.file import SqliteFile

@@ -16,9 +16,7 @@ from actors.messages.inbound import ModelRequest, TranscriptLine
 from benchmarks.figure import Benchmark, Figure, Plan
 from benchmarks.stage.vendors import LONG, SHORT, WORD, served
 from connectors.config import models as configs
-from connectors.models.anthropic import model as anthropic
-from connectors.models.google import model as google
-from connectors.models.ollama import model as ollama
+from connectors.models import anthropic, google, ollama
 from connectors.models.openai import model as openai
 from runtime.clock import SystemClock
 from runtime.secret import Secret

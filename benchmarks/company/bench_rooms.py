@@ -12,8 +12,12 @@ from actors.config.agents import AgentConfig
 from benchmarks.figure import Benchmark, Figure, Plan
 from benchmarks.stage.room import Rooms, gathered
 from benchmarks.stopwatch import now, rate
-from connectors.models.scripted.model import ScriptedModel
-from connectors.models.scripted.script import ActionSettings, Script, ScriptSettings
+from connectors.models.scripted import (
+    ActionSettings,
+    Script,
+    ScriptedModel,
+    ScriptSettings,
+)
 
 AGENTS = ("anna", "ben", "carl", "dora")
 AT_ONCE = 64

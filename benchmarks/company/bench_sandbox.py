@@ -17,9 +17,8 @@ import trio
 from benchmarks.figure import Benchmark, Figure, Plan
 from benchmarks.stopwatch import now_ns, spans
 from connectors.config.tools import SandboxConfig
-from connectors.sandbox.choose import open_sandbox
-from connectors.sandbox.plan import Confinement, SandboxError
-from connectors.sandbox.territory import Territory
+from connectors.sandbox.plan import Confinement, SandboxError, Territory
+from connectors.sandbox.runner import open_sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

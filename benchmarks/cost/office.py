@@ -32,7 +32,7 @@ from actors.transport import Account
 from actors.tree import Company, tree
 from benchmarks.cost.disk import FLUSH, CountingDisk, SteppedThread
 from benchmarks.peers.peer_bare import BareLine
-from connectors.models.scripted.model import ScriptedModel
+from connectors.models.scripted import ScriptedModel
 from runtime.ids import IdSource
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from actors.ports import ReadChecklist, Speak, Tool
     from actors.transport import Ingress, Transport
     from benchmarks.cost.counting import Ledger
-    from connectors.models.scripted.script import Script
+    from connectors.models.scripted import Script
     from runtime.supervision.child import ChildSpec
 
 CONNECTOR = "chat"

@@ -29,7 +29,7 @@ from benchmarks.cost.office import (
 )
 from benchmarks.cost.web import Client
 from connectors.app.asyncio_actor import edges_specs
-from connectors.models.scripted.script import (
+from connectors.models.scripted import (
     ActionSettings,
     CallSettings,
     DelegateSettings,

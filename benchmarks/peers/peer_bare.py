@@ -23,8 +23,7 @@ from actors.messages.inbound import Inbound, ModelRequest, TranscriptLine
 from benchmarks.company.bench_line import AGENT, CHATS, SCRIPT, overheads
 from benchmarks.stage.people import People, TimedModel
 from benchmarks.stopwatch import now, rate
-from connectors.models.scripted.model import ScriptedModel
-from connectors.models.scripted.script import Script
+from connectors.models.scripted import Script, ScriptedModel
 from runtime.actor.actor import Actor
 from runtime.clock import SystemClock
 from runtime.sqlite.file import SqliteFile

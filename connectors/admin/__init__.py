@@ -7,19 +7,14 @@ and texts are written).
 """
 
 __all__ = [
-    "applied_settings",
     "audit",
     "conversations",
     "display",
     "forgetting",
-    "job",
-    "overview",
     "probes",
     "queue",
     "schedule",
     "settings",
-    "story",
     "tree",
-    "trends",
     "usage",
 ]

@@ -26,8 +26,7 @@ from actors.schedule.rows import (
     part_of,
     read,
 )
-from connectors.admin.display import Complain, moment, read_record
-from connectors.admin.job import STATUSES
+from connectors.admin.display import STATUSES, Complain, moment, read_record
 from connectors.config.checks import find_zone
 from runtime.clock import SystemClock
 from runtime.errors import MisuseError, SequenceConflictError

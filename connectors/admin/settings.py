@@ -1,22 +1,35 @@
 """The settings in effect, written for people: each with where it comes from.
 
-Never shows a secret: what leaves here may be pasted into a bug report.
+Never shows a secret: what leaves here may be pasted into a bug report. A running
+company writes what it goes by into a file beside its database, for `config diff`, and
+holds a lock on the file, so that one left by a process that was killed is not taken for
+a living one's. Of each secret that file has only a mark by which to tell that it has
+changed, made with the key beside the database.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import hashlib
+import hmac
+import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeGuard
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeGuard
 
 import msgspec
 
+from connectors.files import receipt_key
 from runtime.config.messages import dotted, toml
 from runtime.secret import OpenText, Secret
+from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from connectors.config.app import AppConfig
     from runtime.config.loader import Settings
+
 
 Way = tuple[str | int, ...]
 Table = dict[str, object]
@@ -211,3 +224,360 @@ def header(way: Way) -> str:
     """Write the line that opens a table."""
     names = ".".join(str(part) for part in way if isinstance(part, str))
     return f"[[{names}]]" if isinstance(way[-1], int) else f"[{names}]"
+
+
+LOG = EventLog("settings")
+
+END = ".settings.json"
+PRIVATE = 0o600
+OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+
+MARK_LENGTH = 8
+"""Characters of a secret's mark: enough to tell two apart, too few to guess by."""
+
+EMPTIED = (
+    "{} is empty, and {} beside it belongs to a database that was in use: all that it"
+    " held is missing. Put a copy in its place (callboard restore COPY); or, to begin"
+    " anew, remove the empty file"
+)
+"""What to tell people of an emptied database: its path, and what lies beside it."""
+
+NOT_NOTED = "settings in use not noted"
+
+TRIES = 100
+"""Times the file is read again while it is being written."""
+
+MOST_FOLDERS = 50
+"""Folders beside the settings in which a process's file is looked for."""
+
+Flat = dict[str, str]
+"""By dotted name, the value as TOML has it."""
+
+
+class Applied(msgspec.Struct, frozen=True):
+    """What a process goes by."""
+
+    process: int
+    at: float
+    """Unix seconds at which it took this over."""
+
+    settings: Flat
+    waiting: dict[str, str] = {}
+    """Saved settings that wait for a restart, with the reason."""
+
+    mistake: str = ""
+    """Why what is saved was not taken over; empty: it was."""
+
+    source: str = ""
+    """The settings file that it was started with, from the root; empty: not known."""
+
+    admin: tuple[str, int] | None = None
+    """Host and port at which operators can ask it; null: nowhere."""
+
+    start: float = 0.0
+    """Unix seconds at which it began; 0: not known."""
+
+    since: dict[str, float] = {}
+    """By dotted name, Unix seconds since when a setting that changed while it ran has
+    its value. All others have theirs since the start."""
+
+    def since_of(self, key: str) -> float:
+        """Say since when a setting, or all of a table, is as it is; 0: not known."""
+        below = (at for name, at in self.since.items() if is_within(name, key))
+        return max(below, default=self.start)
+
+
+IN_LIST = re.compile(r"\[[0-9]+\]")
+
+
+def is_within(name: str, key: str) -> bool:
+    """Tell whether a setting is this one, or one of this table or list.
+
+    Args:
+        name: of a setting that there is: `budgets[0].who`.
+        key: as people ask for it, without places in lists: `budgets.who`.
+    """
+    name = IN_LIST.sub("", name)
+    return name == key or name.startswith(f"{key}.")
+
+
+class Elsewhere(msgspec.Struct, frozen=True):
+    """A process that runs with another database than its settings say by now."""
+
+    process: int
+    database: Path
+
+    @property
+    def told(self) -> str:
+        """What to tell people of it."""
+        return (
+            f"process {self.process}, which these settings started, runs with the"
+            f" database {self.database}: perhaps the settings changed since"
+        )
+
+
+class NotNotedError(ValueError):
+    """A process runs, and what it goes by cannot be read; the text says why."""
+
+
+def path_of(database: Path) -> Path:
+    """Say where the file of a database is."""
+    return database.with_name(database.name + END)
+
+
+def left_beside(database: Path) -> list[str]:
+    """Name what a database that was in use leaves beside it."""
+    files = (receipt_key.path_of(database), path_of(database))
+    return [each.name for each in files if not is_empty(each)]
+
+
+def is_empty(path: Path) -> bool:
+    """Whether there is no such file, or nothing in it.
+
+    Not if nobody may look: then it cannot be opened either, and that is told.
+    """
+    try:
+        return path.stat().st_size == 0
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+
+
+def flat(config: AppConfig, key: bytes) -> Flat:
+    """Write settings so that two can be compared, and no secret is seen.
+
+    Args:
+        config: the settings.
+        key: what marks of secrets are made with.
+    """
+
+    def shown(value: object) -> str:
+        return plain_value(value) + mark_of(value, key)
+
+    plain: object = msgspec.to_builtins(config, enc_hook=shown)
+    return {
+        dotted(way): toml(value) for way, value in leaves(plain) if value is not None
+    }
+
+
+def mark_of(value: object, key: bytes) -> str:
+    """Give what tells a secret from another: nothing for what is none."""
+    is_secret = isinstance(value, OpenText) and value.is_secret
+    if not (isinstance(value, Secret) or (isinstance(value, OpenText) and is_secret)):
+        return ""
+    if not value.is_set:
+        return ""
+    secret = value.reveal().encode("utf-8", "surrogatepass")
+    digest = hmac.new(key, b"settings\0" + secret, hashlib.sha256)
+    return f" (mark {digest.hexdigest()[:MARK_LENGTH]})"
+
+
+class AppliedFile:
+    """The file, for the life of the process that is run by these settings.
+
+    Args:
+        database: beside which it is.
+        key: what marks of secrets are made with.
+        source: the settings file; None: not known.
+        admin: host and port at which operators can ask; None: nowhere.
+    """
+
+    def __init__(
+        self,
+        database: Path,
+        key: bytes,
+        source: Path | None = None,
+        admin: tuple[str, int] | None = None,
+    ) -> None:
+        self._admin = admin
+        self._path = path_of(database)
+        self._key = key
+        self._source = "" if source is None else str(source.resolve())
+        self._handle: int | None = None
+        self._start = 0.0
+        self._in_use: Flat | None = None
+        self._since: dict[str, float] = {}
+
+    def __enter__(self) -> Self:
+        """Take the file; another process may have it, which is only logged."""
+        try:
+            handle = os.open(self._path, OPEN | os.O_CREAT, PRIVATE)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(handle)
+                raise
+        except OSError as error:
+            LOG.warning(
+                "`config diff` will not know of this process",
+                file=str(self._path),
+                why=str(error.strerror),
+            )
+        else:
+            self._handle = handle
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Empty the file, and let it go."""
+        if self._handle is not None:
+            handle, self._handle = self._handle, None
+            os.ftruncate(handle, 0)
+            os.close(handle)
+
+    def write(
+        self, config: AppConfig, at: float, told: tuple[dict[str, str], str]
+    ) -> None:
+        """Say what the process goes by; it blocks.
+
+        If that fails, nothing stands there: what stood there is in use no longer.
+
+        Args:
+            config: the settings in use.
+            at: Unix seconds.
+            told: what waits for a restart, and what is wrong with what is saved.
+        """
+        if self._handle is None:
+            return
+        plain = flat(config, self._key)
+        self._date(plain, at)
+        body = msgspec.json.encode(
+            Applied(
+                os.getpid(),
+                at,
+                plain,
+                *told,
+                source=self._source,
+                admin=self._admin,
+                start=self._start,
+                since=self._since,
+            )
+        )
+        try:
+            done = 0
+            while done < len(body):  # a disk that becomes full takes a part
+                done += os.pwrite(self._handle, body[done:], done)
+            os.ftruncate(self._handle, len(body))
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._handle, 0)
+            LOG.warning(
+                NOT_NOTED,
+                file=str(self._path),
+                why=str(error.strerror),
+                cure="make room and save the settings again; else `config diff` fails",
+            )
+
+    def _date(self, plain: Flat, at: float) -> None:
+        """Note since when each setting that changed has its value."""
+        if self._in_use is None:
+            self._start = at
+        else:
+            before = self._in_use
+            changed = {
+                name
+                for name in before.keys() | plain.keys()
+                if before.get(name) != plain.get(name)
+            }
+            self._since |= dict.fromkeys(changed, at)
+        self._in_use = plain
+
+
+def read_applied(database: Path) -> Applied | None:
+    """Read what the process that has a database goes by; None: none runs.
+
+    Raises:
+        OSError: the file cannot be read.
+        NotNotedError: nothing stands in it, or nothing of this release.
+    """
+    try:
+        return read_held(path_of(database))
+    except FileNotFoundError:
+        return None
+
+
+def read_held(path: Path) -> Applied | None:
+    """Read such a file; None: nobody has it.
+
+    Raises:
+        OSError: the file cannot be read.
+        NotNotedError: nothing stands in it, or nothing of this release.
+    """
+    handle = os.open(path, OPEN)
+    try:
+        if not is_held(handle):
+            return None
+        found = b""
+        for _ in range(TRIES):
+            found = os.pread(handle, os.fstat(handle).st_size, 0)
+            try:
+                return msgspec.json.decode(found, type=Applied)
+            except msgspec.DecodeError:
+                continue
+        raise NotNotedError(
+            f"the process that runs has not noted its settings: {path}"
+            f" {'cannot be read' if found else 'is empty'}. It may have only just"
+            f" started: try again. Else look for {NOT_NOTED!r} in its log: if the disk"
+            " was full, make room and save the settings again"
+        )
+    finally:
+        os.close(handle)
+
+
+def running_elsewhere(source: Path, database: Path) -> Elsewhere | None:
+    """Find a process that these settings started with another database.
+
+    It is looked for in the folders of both, and in those that lie in that of the
+    settings.
+
+    Returns:
+        The first; None: there is none, as far as can be seen.
+    """
+    own = str(source.resolve())
+    for path in notes_near(source.resolve().parent, database.absolute().parent):
+        # Why read first: to look whether somebody has a file takes a lock on it, and
+        # who just starts with it should not meet that.
+        if path == path_of(database.absolute()) or source_in(path) != own:
+            continue
+        with contextlib.suppress(OSError, NotNotedError):
+            if (found := read_held(path)) is not None:
+                other = path.with_name(path.name.removesuffix(END))
+                return Elsewhere(found.process, other)
+    return None
+
+
+def notes_near(home: Path, other: Path) -> Iterator[Path]:
+    """Give the files of this kind in two folders, and one step below the first."""
+    with contextlib.suppress(OSError):
+        below = sorted(each for each in home.iterdir() if each.is_dir())
+        for folder in dict.fromkeys((home, other, *below[:MOST_FOLDERS])):
+            yield from sorted(folder.glob(f"*{END}"))
+
+
+def source_in(path: Path) -> str:
+    """Read by which settings file a process was started; empty: it is not known."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Applied).source
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return ""
+
+
+def is_held(handle: int) -> bool:
+    """Whether a process that runs has a file."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False
+
+
+def differences(applied: Flat, saved: Flat) -> list[str]:
+    """Name what differs: `-` what is in use, `+` what is saved instead."""
+    lines: list[str] = []
+    for name in sorted(applied.keys() | saved.keys()):
+        before, after = applied.get(name), saved.get(name)
+        if before == after:
+            continue
+        lines += [f"- {name} = {before}"] if before is not None else []
+        lines += [f"+ {name} = {after}"] if after is not None else []
+    return lines

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 import trio
 
-from connectors.files.projects import ProjectError, names_in
+from connectors.files.notebook import ProjectError, names_in
 from connectors.tools.workspace.files import Desks, beside
 from connectors.tools.workspace.workspace import WorkspaceError
 from runtime.actor.actor import Actor

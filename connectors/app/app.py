@@ -33,7 +33,7 @@ from actors.transport import MayBeShutOut, Transport
 from actors.tree import Company, tree
 from actors.webhooks import intake as webhook_intake
 from actors.webhooks.messages import Receiver, WebhookMetrics
-from connectors.admin import applied_settings as applied
+from connectors.admin import settings as applied
 from connectors.admin.settings import Origins, Way, written
 from connectors.app.agents_md import GuideSource as Guided
 from connectors.app.agents_md import steward_spec

@@ -29,11 +29,15 @@ from actors.services import Furnishing
 from actors.transport import Account, Transport
 from connectors.app.webhooks import announcer_of
 from connectors.chat.platforms import setting_of
-from connectors.config.checks import find_zone
-from connectors.config.shipped import shipped_settings
+from connectors.config.checks import find_zone, shipped_settings
 from connectors.files.notebook import make_notebook
-from connectors.settings.checks.access import access_of, approvers, owners
-from connectors.settings.checks.hiring import configured_persona, hiring_of
+from connectors.settings.checks.access import (
+    access_of,
+    approvers,
+    configured_persona,
+    hiring_of,
+    owners,
+)
 from connectors.settings.checks.schedule import standing_of
 
 if TYPE_CHECKING:

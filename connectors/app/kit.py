@@ -23,12 +23,12 @@ import trio
 
 from actors.memory.kit import MemoryKit, MemoryMetrics
 from actors.rules.prompt.transcript import SEND_FILE
-from connectors.config.embedders import HASHING, OFF, EmbedderConfig
+from connectors.config.models import HASHING, OFF, EmbedderConfig
 from connectors.config.tools import SpeakerConfig, TranscriberConfig, WorkspaceConfig
 from connectors.fetch.late import LateFetcher
 from connectors.files.notebook import FileLogBook
 from connectors.media.reader import DocumentReader, Reader
-from connectors.models.embedders.local import HashingEmbedder
+from connectors.models.embedders import HashingEmbedder
 from connectors.tools.registry import ToolParts, make_tools, wanted_tools
 from connectors.tools.workspace.files import Desks
 from runtime.clock import Clock, SystemClock
@@ -54,10 +54,10 @@ if TYPE_CHECKING:
     from runtime.telemetry.metrics import Metrics
 
 
-HTTP_EMBEDDER = "connectors.models.embedders.http"
+HTTP_EMBEDDER = "connectors.models.embedders"
 """Imported only for settings that ask for it: it brings an HTTP client."""
 
-SENDING = "connectors.tools.workspace.send_file"
+SENDING = "connectors.tools.workspace.files"
 """Imported only if somebody may send files."""
 
 AUDIO = "connectors.models.audio"

@@ -19,6 +19,7 @@ from actors.models.catalogue import Catalogue
 from actors.models.pool import ModelOffer
 from connectors.admin.usage import as_budget, zone_of
 from connectors.config.app import AppConfig
+from connectors.config.checks import shipped_prices
 from connectors.config.models import (
     CliModelConfig,
     EmbeddedModelConfig,
@@ -28,21 +29,19 @@ from connectors.config.models import (
     as_model,
     merged,
 )
-from connectors.config.shipped import shipped_prices
 from connectors.models.prices import load_prices, prices_of
-from connectors.models.program.folders import DAY, Folders, Prepare, ProgramPlace
-from connectors.sandbox.plan import SandboxFigures
+from connectors.models.program import DAY, Folders, Prepare, ProgramPlace
+from connectors.sandbox.plan import SandboxFigures, territory
 from connectors.sandbox.runner import LateSandbox
-from connectors.sandbox.territory import territory
 
 if TYPE_CHECKING:
     from actors.ports import Model
-    from connectors.models.program.model import CliModel
+    from connectors.models.program import CliModel
     from runtime.clock import Clock
     from runtime.telemetry.metrics import Metrics
 
 
-PROGRAM_MODELS = "connectors.models.program.model"
+PROGRAM_MODELS = "connectors.models.program"
 """Imported only for settings that ask for it."""
 
 ClientConfig = EmbeddedModelConfig | CliModelConfig | HttpModelConfig

@@ -35,7 +35,7 @@ from actors.journal.notices import DUE
 from actors.messages.keys import chat_partition, parse_key
 from actors.operations.keeper import WATCHED
 from actors.services import Duties
-from connectors.admin.applied_settings import Flat, flat
+from connectors.admin.settings import Flat, flat
 from connectors.chat.platforms import platform_of
 from connectors.config.app import AppConfig, HttpConfig, address_of
 from connectors.files import receipt_key

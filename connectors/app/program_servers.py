@@ -22,7 +22,7 @@ import trio
 from actors.rules.prompt import skills as rules
 from actors.rules.prompt import tools as tool_names
 from connectors.app.tool_sources import allotted, brought_by, skills_of
-from connectors.models.program.folders import CallAids, Prepare
+from connectors.models.program import CallAids, Prepare
 from runtime.errors import KernelError
 from runtime.telemetry.logs import EventLog
 

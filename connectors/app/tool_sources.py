@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.rules.prompt import tools as tool_names
-from connectors.mcp.metrics import McpFigures
+from connectors.mcp.session import McpFigures
 from connectors.mcp.source import Known, McpSource, prefix_of
 from connectors.mcp.tree import (
     SERVERS,
@@ -26,11 +26,10 @@ from connectors.mcp.tree import (
     home_of,
     server_spec,
 )
+from connectors.skills.checks import read_all
 from connectors.skills.folder import SkillFolder, read_folders
 from connectors.skills.lessons import Lessons
-from connectors.skills.servers import read_all
-from connectors.skills.source import SkillSource, Using
-from connectors.skills.starter import Brought, Starter
+from connectors.skills.source import Brought, SkillSource, Starter, Using
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.restarts import Backoff
 from runtime.supervision.supervisor import Supervisor, SupervisorConfig

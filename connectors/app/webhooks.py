@@ -1,6 +1,6 @@
 """Sends webhooks: signs each try, by the guarded way out.
 
-Where it may connect to is decided in `fetch/network.py`, by the addresses themselves.
+Where it may connect to is decided in `fetch/fetcher.py`, by the addresses themselves.
 Only the operator's own word (`private`) lets one webhook, and nobody else, reach a
 place that is not public. What is told of a failure names the host and nothing more of
 the address, which may hold a token.
@@ -31,9 +31,9 @@ from actors.webhooks.signature import (
     key_of,
     sign,
 )
+from connectors.fetch.addresses import read_url
 from connectors.fetch.late import LateFetcher
 from connectors.fetch.messages import Fetch, Fetched, FetchError, FetchRequest
-from connectors.fetch.urls import read_url
 from connectors.web.webhooks import IncomingWebhook
 from runtime.store.rows import Commit, Committed
 from runtime.telemetry.logs import EventLog
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from actors.journal.notices import Happened
     from actors.services import Services
     from connectors.config.app import AppConfig
+    from connectors.config.hooks import WebhookInConfig, WebhookOutConfig
     from connectors.config.tools import FetchConfig
-    from connectors.config.webhooks import WebhookInConfig, WebhookOutConfig
     from runtime.actor.ref import ActorRef
     from runtime.clock import Clock
 

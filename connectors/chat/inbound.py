@@ -30,7 +30,7 @@ from actors.rules.text.cleaning import one_line
 from actors.rules.text.limits import RecentMap
 from connectors.chat.platforms import MIB
 from connectors.chat.requests import Waits
-from connectors.fetch.media_types import media_type
+from connectors.fetch.messages import media_type
 from runtime.errors import KernelError, StoreUnavailableError
 from runtime.fairness import most_of_one
 

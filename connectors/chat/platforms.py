@@ -21,7 +21,7 @@ from actors.messages.deliveries import TakesFiles
 from actors.rules.text.measure import CHARACTERS, Measure
 from connectors.chat.gates import Gates
 from connectors.config.app import AppConfig, ConnectorConfig
-from connectors.config.retired import RETIRED
+from connectors.config.checks import RETIRED
 from runtime.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class Platform(Generic[C]):
     """The settings of one connector; their tag is the kind."""
 
     retired: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Settings that are gone, by name, and why; see `config/retired.py`."""
+    """Settings that are gone, by name, and why; see `config/checks.py`."""
 
     check: Callable[[Mapping[str, C], AppConfig], Iterable[Complaint]] = no_complaints
     """Names everything in the settings of its connectors, by name, that does not fit

@@ -13,20 +13,18 @@ from typing import Literal, NamedTuple
 import click
 import msgspec
 
-from connectors.admin.applied_settings import (
-    Applied,
-    NotNotedError,
-    differences,
-    flat,
-    is_within,
-    read_applied,
-    running_elsewhere,
-)
 from connectors.admin.settings import (
     DEFAULT,
+    Applied,
+    NotNotedError,
     Setting,
+    differences,
     effective,
+    flat,
+    is_within,
     origin_texts,
+    read_applied,
+    running_elsewhere,
     setting_rows,
     toml_lines,
     written,
@@ -49,7 +47,7 @@ from connectors.commands.common.output import (
 from connectors.config.app import AppConfig
 from connectors.config.models import ScriptedModelConfig
 from connectors.files import receipt_key
-from connectors.models.scripted.script import load_script
+from connectors.models.scripted import load_script
 from connectors.settings.load import load_app
 from connectors.settings.schema import (
     Explained,

@@ -31,12 +31,11 @@ from connectors.commands.common.running import (
 )
 from connectors.config.app import AppConfig
 from connectors.config.hooks import HookConfig
-from connectors.hooks.messages import HOOK, HookError, HookRecord
-from connectors.hooks.metrics import HookFigures
+from connectors.hooks.hook import HOOK, HookError, HookFigures, HookRecord
 from connectors.hooks.runner import HookConnection
 from connectors.hooks.tree import HookSurroundings, connecting, in_order
+from connectors.sandbox.plan import territory
 from connectors.sandbox.runner import LateSandbox
-from connectors.sandbox.territory import territory
 from runtime.clock import SystemClock
 from runtime.config.loader import Settings
 from runtime.store.database import Database

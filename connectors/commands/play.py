@@ -15,7 +15,7 @@ import msgspec
 import trio
 from click.core import ParameterSource
 
-from connectors.admin.job import STATES, agent_of, read_inbound
+from connectors.admin.display import STATES, agent_of, read_inbound
 from connectors.app.app import open_app
 from connectors.app.shutdown import Drain
 from connectors.chat.terminal.console import StandardConsole

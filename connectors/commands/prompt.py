@@ -53,14 +53,14 @@ from connectors.commands.common.running import (
 )
 from connectors.commands.common.staff import colleague_tools, team_of
 from connectors.config.checks import find_zone
-from connectors.config.embedders import HASHING, OFF
+from connectors.config.models import HASHING, OFF
 from connectors.files.notebook import make_notebook
 from connectors.files.personas import read_persona
-from connectors.models.embedders.local import HashingEmbedder
+from connectors.models.embedders import HashingEmbedder
+from connectors.sandbox.plan import territory
 from connectors.sandbox.runner import LateSandbox
-from connectors.sandbox.territory import territory
 from connectors.skills.folder import places_of
-from connectors.skills.tool import UseSkillTool
+from connectors.skills.source import UseSkillTool
 from runtime.clock import SystemClock
 from runtime.telemetry.metrics import Metrics
 

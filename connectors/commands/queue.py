@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from connectors.admin.display import NONE, lasting
-from connectors.admin.job import STATES
+from connectors.admin.display import NONE, STATES, lasting
 from connectors.admin.queue import (
     OVER,
     RETRIED,
@@ -42,7 +41,7 @@ from runtime.store.rows import MAX_ROWS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from connectors.admin.job import QueueJob
+    from connectors.admin.display import QueueJob
     from connectors.admin.queue import ShownDelivery, WholeMessage
     from runtime.store.database import Database, Inspection
     from runtime.store.rows import DeliveryState, StoredMessage

@@ -9,12 +9,13 @@ import msgspec
 
 from connectors.admin.conversations import (
     Conversation,
+    StoryEvent,
+    Storyteller,
     events_of,
     find_conversation,
     read_conversations,
 )
 from connectors.admin.display import NONE, moment, when
-from connectors.admin.story import StoryEvent, Storyteller
 from connectors.commands.common.database import DatabaseChoice, database_options
 from connectors.commands.common.output import (
     complain,

@@ -9,11 +9,11 @@ from pathlib import Path
 import click
 import msgspec
 
-from connectors.admin.applied_settings import NotNotedError, read_applied
 from connectors.admin.display import lasting, make_safe
-from connectors.admin.overview import read_waiting
 from connectors.admin.probes import Ready
+from connectors.admin.queue import read_waiting
 from connectors.admin.schedule import all_rows
+from connectors.admin.settings import NotNotedError, read_applied
 from connectors.admin.usage import BudgetStatus, budget_statuses, sum_up, zone_of
 from connectors.commands.common.database import DatabaseChoice, database_options
 from connectors.commands.common.output import (

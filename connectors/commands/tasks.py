@@ -9,8 +9,7 @@ import click
 import msgspec
 
 from actors.journal.notices import SHOWN_ID
-from connectors.admin.display import moment
-from connectors.admin.job import STATUSES, read_inbound
+from connectors.admin.display import STATUSES, moment, read_inbound
 from connectors.admin.schedule import (
     ShownAppointment,
     SlotRun,

@@ -32,11 +32,10 @@ from connectors.commands.common.staff import colleague_tools
 from connectors.config.app import AppConfig
 from connectors.mcp.source import McpSource, McpTool, shelf_of
 from connectors.mcp.tree import SERVERS, actor_of
+from connectors.sandbox.plan import territory
 from connectors.sandbox.runner import LateSandbox
-from connectors.sandbox.territory import territory
-from connectors.settings.checks.hiring import configured_persona
-from connectors.skills.source import UsedTool
-from connectors.skills.tool import UseSkillTool
+from connectors.settings.checks.access import configured_persona
+from connectors.skills.source import UsedTool, UseSkillTool
 from runtime.config.loader import Settings
 from runtime.supervision.supervisor import Supervisor
 from runtime.system import open_system

@@ -9,8 +9,8 @@ import click
 import httpx
 import msgspec
 
-from connectors.admin.applied_settings import Applied, NotNotedError, read_applied
 from connectors.admin.display import make_safe
+from connectors.admin.settings import Applied, NotNotedError, read_applied
 from connectors.admin.tree import Forest, Node
 from connectors.commands import config_option
 from connectors.commands.common.database import load_settings

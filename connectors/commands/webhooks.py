@@ -43,7 +43,7 @@ from connectors.commands.common.output import (
     say_rows,
 )
 from connectors.config.app import AppConfig, HttpConfig
-from connectors.config.webhooks import WebhookInConfig
+from connectors.config.hooks import WebhookInConfig
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
 from runtime.store.database import Database

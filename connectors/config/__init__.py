@@ -4,16 +4,4 @@
 `platform.py`. `connectors/settings/` reads files and checks that settings fit together.
 """
 
-__all__ = [
-    "app",
-    "checks",
-    "embedders",
-    "hooks",
-    "mcp",
-    "mcp_servers",
-    "models",
-    "retired",
-    "shipped",
-    "tools",
-    "webhooks",
-]
+__all__ = ["app", "checks", "hooks", "mcp", "models", "tools"]

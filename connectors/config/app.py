@@ -42,10 +42,15 @@ from actors.config.sessions import (
 )
 from actors.config.values import AgentName, Count, Name, Seconds
 from actors.messages.state import RetryConfig
-from connectors.config.embedders import EmbedderConfig, MemorySettings
-from connectors.config.hooks import HookConfig
+from connectors.config.hooks import HookConfig, WebhooksConfig
 from connectors.config.mcp import McpServerConfig, ServerName, SkillsConfig
-from connectors.config.models import AccountConfig, CliModelConfig, ModelConfig
+from connectors.config.models import (
+    AccountConfig,
+    CliModelConfig,
+    EmbedderConfig,
+    MemorySettings,
+    ModelConfig,
+)
 from connectors.config.tools import (
     FetchConfig,
     FilesConfig,
@@ -54,7 +59,6 @@ from connectors.config.tools import (
     WebSearchConfig,
     WorkspaceConfig,
 )
-from connectors.config.webhooks import WebhooksConfig
 from runtime.config.shape import GivenSecret, WrittenPath
 from runtime.errors import SettingsError
 from runtime.secret import Secret

@@ -1,8 +1,9 @@
-"""The settings of a model: one Struct for each kind. To add a kind, add a Struct here.
+"""The settings of models and embedders. To add a kind, add a Struct here.
 
 A Struct names its kind (`tag`) and the module whose `make_model` makes it, and stands
 in the union `ModelConfig`. One in this process is an `EmbeddedModelConfig`; one of a
-provider is an `HttpModelConfig`, with an account of the same kind beside it.
+provider is an `HttpModelConfig`, with an account of the same kind beside it. The
+settings of memory at the edges say who makes vectors, and where daily logs lie.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 import msgspec
 from msgspec import Meta, Struct
 
+from actors.config.memory import MemoryConfig
 from actors.config.values import Count, Seconds
-from runtime.config.shape import CommandText, GivenSecret
+from runtime.config.shape import CommandText, GivenSecret, WrittenPath
 from runtime.secret import OpenText
 
 Price = Annotated[float, Meta(ge=0)]
@@ -35,7 +37,7 @@ class ScriptedModelConfig(
 ):
     """The offline model: answers by rules, without a key or a network."""
 
-    module = "connectors.models.scripted.model"
+    module = "connectors.models.scripted"
 
     script: Path
     """Rules file, relative to the settings file."""
@@ -248,7 +250,7 @@ class AnthropicModelConfig(
 ):
     """Anthropic's Messages, or any server that speaks it."""
 
-    module = "connectors.models.anthropic.model"
+    module = "connectors.models.anthropic"
 
     base_url: str = "https://api.anthropic.com/v1"
     """Address up to and without `/messages`."""
@@ -262,7 +264,7 @@ class GoogleModelConfig(
 ):
     """Google's generateContent."""
 
-    module = "connectors.models.google.model"
+    module = "connectors.models.google"
 
     base_url: str = "https://generativelanguage.googleapis.com/v1beta"
     """Address up to and without `/models/`."""
@@ -281,7 +283,7 @@ class OllamaModelConfig(
 ):
     """An Ollama server."""
 
-    module = "connectors.models.ollama.model"
+    module = "connectors.models.ollama"
 
     base_url: str = "http://127.0.0.1:11434"
     """Address up to and without `/api/chat`."""
@@ -427,3 +429,70 @@ def as_model(account: HttpAccountConfig) -> HttpModelConfig:
     given = msgspec.structs.asdict(account)
     del given["preference"]
     return KINDS[type(account)](model="", **given)
+
+
+Dimensions = Annotated[int, Meta(ge=16, le=8_192)]
+
+
+class HttpEmbedderConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """An embedder that is asked over HTTP."""
+
+    model: str
+    """The provider's name of the model."""
+
+    base_url: str
+    """Address that all requests begin with."""
+
+    api_key: GivenSecret | None = None
+    """Sent as a bearer token; leave it out for a server that asks for none."""
+
+    dimensions: Dimensions | None = None
+    """Asked of models that can make shorter vectors; unset: the model's own."""
+
+    max_text_chars: Count = 8_000
+    """Most characters of a text that are sent; of a longer one the beginning."""
+
+    timeout: Seconds = 30.0
+    """Seconds for one request; a question waits half of `memory.recall_timeout`."""
+
+
+class OpenAIEmbedderConfig(
+    HttpEmbedderConfig, frozen=True, kw_only=True, tag_field="kind", tag="openai"
+):
+    """OpenAI's embeddings, or any server that speaks them."""
+
+    model: str = "text-embedding-3-small"
+    """The provider's name of the model."""
+
+    base_url: str = "https://api.openai.com/v1"
+    """Address up to and without `/embeddings`."""
+
+
+class OllamaEmbedderConfig(
+    HttpEmbedderConfig, frozen=True, kw_only=True, tag_field="kind", tag="ollama"
+):
+    """An Ollama server."""
+
+    model: str = "nomic-embed-text"
+    """The server's name of the model."""
+
+    base_url: str = "http://127.0.0.1:11434"
+    """Address up to and without `/api/embed`."""
+
+
+EmbedderConfig = OpenAIEmbedderConfig | OllamaEmbedderConfig
+
+HASHING = "hashing"
+OFF = "off"
+
+
+class MemorySettings(MemoryConfig, frozen=True, kw_only=True):
+    """What agents remember, how it is found, where it is written down."""
+
+    folder: WrittenPath = "var/memory"
+    """The folder of the daily logs, `<folder>/<agent>/memory/YYYY-MM-DD.md`; no tool of
+    an agent reaches it."""
+
+    embedder: str = HASHING
+    """Who makes vectors of what is remembered: `hashing` (embedded; by words and their
+    parts), `off`, or one of `[embedders.<name>]`."""

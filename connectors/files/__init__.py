@@ -2,8 +2,8 @@
 
 The app gives them to the domain through ports. Begin with the file of what you look
 for: `archive` (all of a company in one file), `blobs` (files that agents send),
-`personas` (and how changes are noticed), `notebook` (reported bugs and daily logs),
-`projects`, `receipt_key`.
+`personas` (and how changes are noticed), `notebook` (projects, reported bugs and daily
+logs), `receipt_key`.
 """
 
-__all__ = ["archive", "blobs", "notebook", "personas", "projects", "receipt_key"]
+__all__ = ["archive", "blobs", "notebook", "personas", "receipt_key"]

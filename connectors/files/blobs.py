@@ -24,7 +24,7 @@ import trio
 
 from actors.errors import DeliveryRefusedError
 from actors.journal.attachments import size_of
-from connectors.fetch.media_types import LOOKED_AT
+from connectors.fetch.messages import LOOKED_AT
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
 """Hooks: programs and Python functions that are asked before something happens.
 
 The app makes them from the settings and runs them under `tree`. Begin with `hook` (one
-hook with its limits), then `program` and `function`, the two kinds; `messages` is what
-is asked and answered.
+hook with its limits, and what is asked and answered), then `runner`, which runs its
+code, a program or a function.
 """
 
-__all__ = ["function", "messages", "metrics", "runner", "tree"]
+__all__ = ["hook", "runner", "tree"]

@@ -1,37 +1,208 @@
-"""The actor of one hook: whether it can be asked, and what came of asking it."""
+"""The actor of one hook: whether it can be asked, and what came of asking it.
+
+Also what its two actors say to each other, what is counted of it, and the questions on
+their way to the hook's code. The runner is busy as long as its hook runs, so questions
+do not reach it as messages; they wait in a bounded queue, and none longer than its
+time.
+
+ChatError
+└── HookError        it gave no verdict
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+import contextlib
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import msgspec
 import trio
 
+from actors.errors import ChatError
 from actors.hooks.book import AskHook, TellHook
-from actors.hooks.health import HookHealth
-from connectors.hooks.messages import (
-    HOOK,
-    Answered,
-    HookEnded,
-    HookError,
-    HookRecord,
-    HookStarted,
-    LeftBehind,
-    Told,
-    Unanswered,
-)
-from connectors.hooks.pending import PendingQuestion, QuestionQueue, owner_of
+from actors.hooks.chain import Action, Trouble, Verdict
+from actors.hooks.health import HookCounts, HookHealth
+from actors.metrics import SECONDS
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
+from runtime.actor.reply import Reply
+from runtime.fairness import FairQueue
 from runtime.store.rows import Commit, Record
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from actors.hooks.chain import Trouble
-    from connectors.hooks.messages import State
-    from connectors.hooks.metrics import HookFigures
     from runtime.clock import Clock
     from runtime.store.port import Store
+    from runtime.telemetry.metrics import Metrics
+
+
+class HookError(ChatError):
+    """A hook gave no verdict."""
+
+    def __init__(self, text: str, trouble: Trouble) -> None:
+        super().__init__(text)
+        self.trouble: Trouble = trouble
+
+
+State = Literal["starting", "up", "down", "paused"]
+
+
+class HookStarted(msgspec.Struct, frozen=True):
+    """To the hook: its code runs."""
+
+
+class HookEnded(msgspec.Struct, frozen=True):
+    """To the hook: its code does not run any more; it is started again."""
+
+    reason: str
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """To the hook: it gave a verdict."""
+
+    action: Action
+
+
+class Unanswered(msgspec.Struct, frozen=True):
+    """To the hook: it gave none."""
+
+    trouble: Trouble
+    why: str
+
+
+class LeftBehind(msgspec.Struct, frozen=True):
+    """To the hook: its code ended with work in hand."""
+
+    why: str
+    questions: int
+    notices: int
+
+
+class Told(msgspec.Struct, frozen=True):
+    """To the hook: it was told that a turn is finished, or failed over it."""
+
+    problem: str = ""
+
+
+class HookRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What people see of a hook: a row of kind `hook`, and its state."""
+
+    name: str
+    state: State
+    reason: str
+    """Why it is not up; empty if it is."""
+
+    counts: HookCounts
+    """Since its process began."""
+
+    last_error: str
+    last_error_at: float
+    """Unix seconds; 0: there was none."""
+
+    started_at: float
+    """Unix seconds at which its process began."""
+
+    at: float
+    """Unix seconds at which this was written."""
+
+
+HOOK = "hook"
+"""The kind of those rows."""
+
+
+WAITING_PER_CALL = 100
+"""Questions that wait for each one that may run at once."""
+
+MOST_TOLD = 1_000
+"""Finished turns that wait until a hook is told of them."""
+
+
+class PendingQuestion:
+    """One question, and who waits for its answer.
+
+    Args:
+        asked: the question.
+        reply: of who waits.
+        due: seconds on trio's clock by which it must be answered.
+    """
+
+    __slots__ = ("asked", "due", "outcome", "reply")
+
+    def __init__(self, asked: AskHook, reply: Reply, due: float) -> None:
+        self.asked = asked
+        self.due = due
+        self.reply = reply
+        self.outcome: Verdict | HookError | None = None
+
+    def end(self, outcome: Verdict | HookError) -> None:
+        """Answer; only the first time counts."""
+        if self.outcome is not None:
+            return
+        self.outcome = outcome
+        if isinstance(outcome, HookError):
+            self.reply.offer_error(outcome)
+        else:
+            self.reply.offer(outcome)
+
+
+class QuestionQueue(FairQueue[PendingQuestion]):
+    """Questions that wait or run; the people whose messages they are about take turns.
+
+    Args:
+        most: how many may run at once.
+    """
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            most, most * WAITING_PER_CALL, lambda pending: owner_of(pending.asked)
+        )
+        self._to_tell, self._told = trio.open_memory_channel[TellHook](MOST_TOLD)
+        self.is_open = False
+        """Whether there is somebody who takes them."""
+
+    def tell(self, told: TellHook) -> bool:
+        """Have a finished turn told; False if too many wait for that."""
+        if not self.is_open:
+            return False
+        try:
+            self._to_tell.send_nowait(told)
+        except trio.WouldBlock:
+            return False
+        return True
+
+    async def take_told(self) -> TellHook:
+        """Wait for a finished turn to tell."""
+        return await self._told.receive()
+
+    def close(self, reason: str) -> tuple[int, int]:
+        """Tell those whose questions run that no answer will come; others wait on.
+
+        Returns:
+            How many questions that were, and how many finished turns nobody is told.
+        """
+        self.is_open = False
+        running = self.abandon()
+        for pending in running:
+            pending.end(HookError(reason, "down"))
+        missed = 0
+        with contextlib.suppress(trio.WouldBlock):
+            while True:
+                self._told.receive_nowait()
+                missed += 1
+        return len(running), missed
+
+    def fail_all(self, reason: str) -> None:
+        """Tell all who wait that there is nobody to answer."""
+        self.close(reason)
+        for pending in self.waiting:
+            self.withdraw(pending)
+            pending.end(HookError(reason, "down"))
+
+
+def owner_of(asked: AskHook) -> str:
+    """Name whose share of the places a question takes: see `messages.keys.owner_of`."""
+    about = asked.about
+    return f"{about.connector}/{about.caller or about.sender_id}"
+
 
 LOG = EventLog("hooks")
 
@@ -259,3 +430,44 @@ class Hook(Actor):
 def _note_failure(outcome: object) -> None:
     if isinstance(outcome, Exception):
         LOG.warning("state of a hook not written", why=str(outcome))
+
+
+class HookFigures:
+    """The counters of all hooks."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._questions = metrics.counter(
+            "callboard_hook_questions",
+            "What hooks said, by hook; or why one gave no verdict.",
+            ("hook", "outcome"),
+        )
+        self._told = metrics.counter(
+            "callboard_hook_notices",
+            "Finished turns that hooks were told of, or were not.",
+            ("hook", "outcome"),
+        )
+        self._seconds = metrics.histogram(
+            "callboard_hook_seconds",
+            "Seconds until a hook gave its verdict.",
+            ("hook",),
+            SECONDS,
+        )
+        self._up = metrics.gauge(
+            "callboard_hook_up", "1 while a hook can be asked.", ("hook",)
+        )
+
+    def count(self, hook: str, outcome: Action | Trouble) -> None:
+        """Count a question."""
+        self._questions.add(1, hook, outcome)
+
+    def took(self, hook: str, seconds: float) -> None:
+        """Count how long a verdict took."""
+        self._seconds.observe(seconds, hook)
+
+    def told(self, hook: str, outcome: str) -> None:
+        """Count a finished turn."""
+        self._told.add(1, hook, outcome)
+
+    def show(self, hook: str, *, is_up: bool) -> None:
+        """Show whether a hook can be asked."""
+        self._up.set(float(is_up), hook)

@@ -18,12 +18,8 @@ import trio
 
 from actors.hooks.book import HookBook
 from actors.hooks.chain import HookSpec
-from connectors.hooks.function import loaded
-from connectors.hooks.hook import Hook, Settings
-from connectors.hooks.metrics import HookFigures
-from connectors.hooks.pending import QuestionQueue
-from connectors.hooks.program import started
-from connectors.hooks.runner import HookRunner
+from connectors.hooks.hook import Hook, HookFigures, QuestionQueue, Settings
+from connectors.hooks.runner import HookRunner, loaded, started
 from connectors.sandbox.orders import command_files
 from connectors.sandbox.plan import MIB, Confinement, SandboxLimits
 from runtime.supervision.child import ChildSpec
@@ -157,7 +153,7 @@ async def running(
     """Run a hook's program, confined, with none of our secrets.
 
     Raises:
-        connectors.hooks.messages.HookError: it cannot be started.
+        connectors.hooks.hook.HookError: it cannot be started.
     """
     own = ground.workspace / HOMES / name
     home = Path(await trio.Path(config.folder or own).absolute())

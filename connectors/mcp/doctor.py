@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING
 
 from actors.rules.text.cleaning import one_line
 from connectors.admin.probes import Finding, Probe
-from connectors.mcp.connection import ServerConnection, ServerEnd
-from connectors.mcp.messages import McpError, ToolListing
+from connectors.mcp.connection import McpError, ServerConnection, ServerEnd, ToolListing
 from connectors.mcp.tree import ServerSurroundings, connecting
-from connectors.sandbox.plan import SandboxError
+from connectors.sandbox.plan import SandboxError, territory
 from connectors.sandbox.runner import LateSandbox
-from connectors.sandbox.territory import territory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -13,7 +13,7 @@ from actors.errors import ToolError
 from actors.messages.inbound import ToolCall, ToolContext, ToolResult, ToolSpec
 from actors.ports import Offer
 from actors.rules.prompt import tools as tool_names
-from connectors.mcp.messages import CallTool, CancelCall, ListTools, ServerTool, Shelf
+from connectors.mcp.connection import CallTool, CancelCall, ListTools, ServerTool, Shelf
 from connectors.tools.arguments import MAX_ARGUMENT_BYTES
 from runtime.actor.ref import UNANSWERED, ActorRef
 from runtime.errors import KernelError

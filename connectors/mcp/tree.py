@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors import names
-from connectors.mcp.messages import McpMissingError
-from connectors.mcp.server import McpServer
-from connectors.mcp.session import CallQueue, McpSession
+from connectors.mcp.connection import McpMissingError
+from connectors.mcp.session import CallQueue, McpServer, McpSession
 from connectors.sandbox.orders import command_files, search_path
 from connectors.sandbox.plan import LONG_RUNNING, Confinement
 from runtime.supervision.child import ChildSpec
@@ -37,9 +36,14 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from connectors.config.mcp import McpServerConfig
-    from connectors.mcp.connection import Connect, ServerConnection, ServerEnd
-    from connectors.mcp.metrics import McpFigures
-    from connectors.mcp.stdio import Streams, Traffic
+    from connectors.mcp.connection import (
+        Connect,
+        ServerConnection,
+        ServerEnd,
+        Streams,
+        Traffic,
+    )
+    from connectors.mcp.session import McpFigures
     from connectors.sandbox.runner import Sandbox
 
 
@@ -51,8 +55,8 @@ STARTER = f"{TOOLS}/starter"
 WIRE = "connectors.mcp.protocol"
 """Imported only when a server is started, in a thread: it takes a second and 30 MB."""
 
-PIPES = "connectors.mcp.stdio"
-STREAMS = "connectors.mcp.http"
+PIPES = "connectors.mcp.connection"
+STREAMS = "connectors.mcp.protocol"
 
 LOADING = Lock()
 

@@ -17,8 +17,13 @@ import trio
 from actors.errors import ModelError
 from actors.messages.inbound import Attachment, Image, Media
 from actors.models.pool import NEUTRAL
-from connectors.fetch.media_types import PICTURES, media_type
-from connectors.fetch.messages import Fetch, FetchError, FetchRequest
+from connectors.fetch.messages import (
+    PICTURES,
+    Fetch,
+    FetchError,
+    FetchRequest,
+    media_type,
+)
 from connectors.media import extract
 from connectors.sandbox.plan import MIB, Confinement, SandboxError, SandboxLimits
 from runtime.telemetry.logs import EventLog, Quoted

@@ -13,8 +13,8 @@ import httpx
 import msgspec
 
 from connectors.config.tools import SpeakerConfig, TranscriberConfig
-from connectors.models.http.account import likely_base
-from connectors.models.http.single_answer import HEADERS, SingleAnswerParts, answer
+from connectors.models.http.client import HEADERS, SingleAnswerParts, answer
+from connectors.models.http.connections import likely_base
 from connectors.models.provider_errors import ErrorContext
 
 if TYPE_CHECKING:

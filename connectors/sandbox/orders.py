@@ -20,10 +20,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connectors.sandbox.linux import bwrap, landlock
-from connectors.sandbox.linux.seccomp import program
-from connectors.sandbox.linux.syscalls import ARCHITECTURES
-from connectors.sandbox.plan import Confinement, SandboxError, SandboxLimits
-from connectors.sandbox.territory import DEVICES, HERE, STATE, Grant, Territory, Use
+from connectors.sandbox.linux.seccomp import ARCHITECTURES, program
+from connectors.sandbox.plan import (
+    DEVICES,
+    HERE,
+    STATE,
+    Confinement,
+    Grant,
+    SandboxError,
+    SandboxLimits,
+    Territory,
+    Use,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -27,8 +27,7 @@ from runtime.telemetry.logs import EventLog
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
 
-    from connectors.sandbox.plan import Confinement, Network, Standing
-    from connectors.sandbox.territory import Territory
+    from connectors.sandbox.plan import Confinement, Network, Standing, Territory
 
 
 LOG = EventLog("sandbox")

@@ -52,27 +52,25 @@ from connectors.config.checks import (
     check_address,
     find_zone,
     slash_hint,
+    state_folder,
     unknown,
 )
-from connectors.config.embedders import HASHING, OFF
-from connectors.config.mcp_servers import with_servers_file
-from connectors.config.shipped import state_folder
+from connectors.config.mcp import with_servers_file
+from connectors.config.models import HASHING, OFF
 from connectors.files.notebook import check_notebook
 from connectors.files.personas import FILES, read_persona, unknown_files
 from connectors.settings.checks.access import (
     check_access,
-    check_embedders,
-    check_languages,
-    check_log_folder,
-)
-from connectors.settings.checks.groups import (
     check_busy,
     check_collaboration,
-    check_groups,
+    check_embedders,
+    check_group_config,
+    check_hiring,
+    check_languages,
+    check_log_folder,
     check_routes,
     unknown_pattern,
 )
-from connectors.settings.checks.hiring import check_hiring
 from connectors.settings.checks.models import (
     check_budgets,
     check_models,
@@ -82,11 +80,12 @@ from connectors.settings.checks.models import (
 from connectors.settings.checks.schedule import check_autonomous, check_quiet
 from connectors.settings.checks.tools import (
     check_fetch,
+    check_hooks,
     check_readable,
     check_web_search,
+    check_webhooks,
     check_workspace,
 )
-from connectors.settings.checks.webhooks import check_hooks, check_webhooks
 from connectors.tools.registry import TOOLS
 from runtime.config.loader import Complaint, LoadOptions, Settings, close_to, load
 from runtime.config.tree import Node, assignment, inherit
@@ -464,7 +463,7 @@ def check_agent(name: str, agent: AgentConfig, app: AppConfig) -> Iterator[Compl
     way: Way = ("agents", name)
     yield from check_model((*way, "model"), agent.model, app)
     yield from check_routing((*way, "routing"), agent.routing, app)
-    yield from check_groups((*way, "groups"), agent.groups, app)
+    yield from check_group_config((*way, "groups"), agent.groups, app)
     yield from check_autonomous((*way, "autonomous"), agent, app)
     for index, tool in enumerate(agent.tools):
         place = (*way, "tools", index)

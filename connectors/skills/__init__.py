@@ -4,4 +4,4 @@
 `folder`, then `checks` (what a skill may not be).
 """
 
-__all__ = ["folder", "lessons", "servers", "source", "starter", "tool"]
+__all__ = ["checks", "folder", "lessons", "source"]

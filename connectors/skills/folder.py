@@ -24,7 +24,7 @@ from yaml import events as kinds
 
 from actors.rules.prompt.skills import SKILL_FILE, Skill
 from actors.rules.text.cleaning import clean, one_line
-from connectors.files.projects import read_whole
+from connectors.files.notebook import read_whole
 from runtime.errors import SettingsError
 
 LARGEST_FILE = 512 * 1024

@@ -17,7 +17,7 @@ from actors.memory import notebook as rules
 from actors.ports import Jot
 from actors.rules.prompt.skills import SKILL_FILE
 from actors.rules.text.similarity import did_you_mean, near_misses
-from connectors.files.projects import read_whole
+from connectors.files.notebook import read_whole
 from connectors.skills.folder import (
     DIRECTORY,
     FILE,

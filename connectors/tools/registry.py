@@ -77,7 +77,7 @@ TOOLS: Mapping[str, ToolEntry] = {
     "read_file": ToolEntry("connectors.tools.workspace.files", "make_read_file"),
     "run_shell": ToolEntry("connectors.tools.run_shell"),
     "save_memory": ToolEntry("connectors.tools.memory", "make_save_memory"),
-    SEND_FILE: ToolEntry("connectors.tools.workspace.send_file", is_costly=True),
+    SEND_FILE: ToolEntry("connectors.tools.workspace.files", is_costly=True),
     "web_search": ToolEntry("connectors.tools.web.web_search", is_costly=True),
     "write_file": ToolEntry("connectors.tools.workspace.files", "make_write_file"),
 }

@@ -10,9 +10,8 @@ import pytest
 import trio
 
 from actors.errors import ModelBusyError, ModelRefusedError
-from connectors.config.embedders import OllamaEmbedderConfig, OpenAIEmbedderConfig
-from connectors.models.embedders.http import HttpEmbedder
-from connectors.models.embedders.local import HashingEmbedder
+from connectors.config.models import OllamaEmbedderConfig, OpenAIEmbedderConfig
+from connectors.models.embedders import HashingEmbedder, HttpEmbedder
 from runtime.errors import SettingsError
 from runtime.secret import Secret
 from runtime.store.vectors import cosine, pack

@@ -19,8 +19,7 @@ from actors.messages.inbound import (
     ToolSpec,
     TranscriptLine,
 )
-from connectors.models.scripted.model import ScriptedModel
-from connectors.models.scripted.script import Script, ScriptSettings
+from connectors.models.scripted import Script, ScriptedModel, ScriptSettings
 from tests.fakes.models.dialects import MANNERS, Manner
 from tests.fakes.models.sayings import PIXEL, Saying
 from tests.fakes.models.server import FakeProvider, Step

@@ -8,8 +8,7 @@ import pytest
 import trio
 
 from connectors.config.mcp import SkillsConfig
-from connectors.files.notebook import FileNotebook
-from connectors.files.projects import Projects
+from connectors.files.notebook import FileNotebook, Projects
 from connectors.skills.folder import read_folders
 from connectors.skills.lessons import Lessons
 from tests.fakes.memory.notebook import FakeNotebook

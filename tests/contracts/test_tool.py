@@ -19,9 +19,8 @@ from connectors.config.tools import WorkspaceConfig
 from connectors.fetch.messages import Fetched, FetchRequest
 from connectors.sandbox.linux import landlock
 from connectors.sandbox.orders import Means
-from connectors.sandbox.plan import Standing
+from connectors.sandbox.plan import Standing, Territory
 from connectors.sandbox.process import LaunchingSandbox
-from connectors.sandbox.territory import Territory
 from connectors.tools.calculate import CalculateTool
 from connectors.tools.clock import ClockTool
 from connectors.tools.run_shell import RunShellTool
@@ -31,9 +30,10 @@ from connectors.tools.workspace.files import (
     Desks,
     ListFilesTool,
     ReadFileTool,
+    SendFileTool,
+    WorkspaceEnclosures,
     WriteFileTool,
 )
-from connectors.tools.workspace.send_file import SendFileTool, WorkspaceEnclosures
 from runtime.store.in_memory import MemoryStore
 from tests.fakes.company.company import TrioClock
 from tests.fakes.company.minded import memory_tools

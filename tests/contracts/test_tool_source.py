@@ -13,7 +13,7 @@ import trio
 from actors import names
 from actors.messages.inbound import Address, ToolContext
 from connectors.config.mcp import McpServerConfig
-from connectors.mcp.metrics import McpFigures
+from connectors.mcp.session import McpFigures
 from connectors.mcp.source import Known, McpSource
 from connectors.mcp.tree import SERVERS, actor_of, server_spec
 from connectors.skills.folder import read_folders

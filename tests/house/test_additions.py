@@ -133,7 +133,7 @@ def test_the_page_adds_one_of_each_kind() -> None:
         ),
         (
             "add a model",
-            ["connectors/config/models.py", "connectors/models/scripted/model.py"],
+            ["connectors/config/models.py", "connectors/models/scripted.py"],
         ),
     ],
 )

@@ -66,7 +66,7 @@ BROAD_CATCHES: dict[str, str] = {
     "runtime/actor/dead_letters.py": "an observer's mistake must not end the kernel",
     "runtime/actor/kernel.py": "a report that fails must not end the kernel",
     "runtime/actor/posting.py": "an actor's own hook raises anything; `judge` decides",
-    "connectors/hooks/function.py": "a hook is somebody's own code: it raises anything",
+    "connectors/hooks/runner.py": "a hook is somebody's own code: it raises anything",
     "connectors/media/extract.py": "a parser fed with anything may fail with anything",
     "connectors/app/reload/reload.py": (
         "the last good settings stay, whatever the new ones do"

@@ -138,7 +138,7 @@ MUTANTS = (
     ),
     Mutant(
         "a stream without its end taken for whole",
-        "connectors/models/openai/stream.py",
+        "connectors/models/openai/model.py",
         "        if not self.is_whole:\n",
         "        if False:\n",
         (
@@ -148,7 +148,7 @@ MUTANTS = (
     ),
     Mutant(
         "a response that was given up taken for whole",
-        "connectors/models/openai/responses_stream.py",
+        "connectors/models/openai/responses.py",
         '        if self._stopped not in {"completed", LIMIT}:\n',
         "        if False:\n",
         (
@@ -158,7 +158,7 @@ MUTANTS = (
     ),
     Mutant(
         "what a model thought told in another conversation",
-        "connectors/models/call_memory.py",
+        "connectors/models/format.py",
         "    return (request.model, request.conversation, call_id)\n",
         '    return (request.model, "", call_id)\n',
         (
@@ -168,14 +168,14 @@ MUTANTS = (
     ),
     Mutant(
         "a program's sum counted with each message",
-        "connectors/models/program/output.py",
+        "connectors/models/program.py",
         "        before = session.taken if self.tells_sum else Usage()\n",
         "        before = Usage()\n",
         ("tests/connectors/models/test_cli_events.py",),
     ),
     Mutant(
         "a message without its stop taken for whole",
-        "connectors/models/anthropic/stream.py",
+        "connectors/models/anthropic.py",
         "        if not self._is_whole:\n",
         "        if False:\n",
         (
@@ -185,7 +185,7 @@ MUTANTS = (
     ),
     Mutant(
         "a body without its end taken for whole",
-        "connectors/models/google/stream.py",
+        "connectors/models/google.py",
         "        return self._is_ended and bool(self._finish_reason)\n",
         "        return bool(self._finish_reason)\n",
         (
@@ -195,7 +195,7 @@ MUTANTS = (
     ),
     Mutant(
         "lines without the last taken for whole",
-        "connectors/models/ollama/model.py",
+        "connectors/models/ollama.py",
         "        if not self._is_done:\n",
         "        if False:\n",
         (
@@ -279,14 +279,14 @@ MUTANTS = (
     ),
     Mutant(
         "a name asked for again after the check",
-        "connectors/fetch/network.py",
+        "connectors/fetch/fetcher.py",
         "self._first_of(addresses, port, socket_options)\n",
         "self._first_of(await self._addresses(host, port), port, socket_options)\n",
         ("tests/connectors/fetch/test_fetch.py",),
     ),
     Mutant(
         "only the first address of a name checked",
-        "connectors/fetch/network.py",
+        "connectors/fetch/fetcher.py",
         "        for address in addresses:\n",
         "        for address in addresses[:1]:\n",
         ("tests/connectors/fetch/test_fetch.py",),

@@ -13,8 +13,8 @@ import trio
 
 from actors.messages.inbound import Address, ToolCall, ToolContext, ToolResult
 from connectors.config.mcp import McpServerConfig
-from connectors.mcp.messages import ListTools, Shelf
-from connectors.mcp.metrics import McpFigures
+from connectors.mcp.connection import ListTools, Shelf
+from connectors.mcp.session import McpFigures
 from connectors.mcp.source import Known, McpSource
 from connectors.mcp.tree import ServerSurroundings, actor_of, connecting, server_spec
 from runtime.supervision.supervisor import Supervisor

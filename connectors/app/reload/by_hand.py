@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from connectors.admin.applied_settings import differences
 from connectors.admin.settings import (
     ProposedSetting,
     Way,
+    differences,
     setting_rows,
 )
 from connectors.app.reload.rules import TABLE

@@ -24,7 +24,7 @@ import trio
 from actors import names
 from actors.journal.notices import EventType, Happened
 from actors.people.owners import TellOwners
-from connectors.admin.applied_settings import AppliedFile
+from connectors.admin.settings import AppliedFile
 from connectors.app.reload.apply import TakingOver
 from connectors.app.reload.rules import ReloadPlan, Step, make_plan
 from connectors.config.app import AppConfig

@@ -12,7 +12,7 @@ from actors.messages.inbound import SentFile
 from connectors.chat.markup.render import rendered
 from connectors.chat.whatsapp.markup import WhatsApp
 from connectors.chat.whatsapp.platform import PLATFORM, TemplateConfig
-from connectors.fetch.media_types import TEXTS
+from connectors.fetch.messages import TEXTS
 
 if TYPE_CHECKING:
     from connectors.chat.lenient_json import Json

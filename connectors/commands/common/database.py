@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 
-from connectors.admin.applied_settings import running_elsewhere
+from connectors.admin.settings import running_elsewhere
 from connectors.commands import (
     config_option,
     find_settings,
@@ -31,7 +31,7 @@ from connectors.config.app import (
     StoreConfig,
     address_of,
 )
-from connectors.config.shipped import state_folder
+from connectors.config.checks import state_folder
 from connectors.files import receipt_key
 from connectors.settings.load import load_app, overrides
 from runtime.config.loader import LoadOptions, Settings, load

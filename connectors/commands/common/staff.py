@@ -17,7 +17,7 @@ from actors.turn.tools import DELEGATE_SPEC
 from connectors.commands.common.database import database_of, is_stored
 from connectors.commands.common.output import FAILED, say
 from connectors.config.app import AppConfig
-from connectors.settings.checks.hiring import configured_persona, make_persona, terms_of
+from connectors.settings.checks.access import configured_persona, make_persona, terms_of
 from connectors.tools.registry import TOOLS
 from runtime.clock import SystemClock
 from runtime.ids import IdSource

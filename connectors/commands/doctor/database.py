@@ -7,8 +7,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from connectors.admin.applied_settings import EMPTIED, left_beside
 from connectors.admin.probes import Finding
+from connectors.admin.settings import EMPTIED, left_beside
 from connectors.commands.common.database import database_at, database_of_store
 from connectors.config.app import StoreConfig
 from runtime.disk import barrier, user

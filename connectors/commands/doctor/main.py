@@ -42,10 +42,9 @@ from connectors.commands.doctor.others import (
 )
 from connectors.config.models import CliModelConfig
 from connectors.mcp.doctor import server_probes
-from connectors.models.program.folders import confinement_of
-from connectors.sandbox.choose import FEATURES, open_sandbox
-from connectors.sandbox.plan import SandboxError, Standing
-from connectors.sandbox.territory import territory
+from connectors.models.program import confinement_of
+from connectors.sandbox.plan import SandboxError, Standing, territory
+from connectors.sandbox.runner import FEATURES, open_sandbox
 from connectors.settings.load import load_app
 from runtime.errors import SettingsError
 

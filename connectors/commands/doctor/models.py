@@ -26,19 +26,19 @@ from connectors.config.models import (
     OpenAIResponsesModelConfig,
     ScriptedModelConfig,
 )
-from connectors.models.anthropic.model import AnthropicFormat
+from connectors.models.anthropic import AnthropicFormat
 from connectors.models.format import Format
-from connectors.models.google.model import GoogleFormat
-from connectors.models.http.account import (
+from connectors.models.google import GoogleFormat
+from connectors.models.http.connections import (
     address,
     check_address,
     likely_base,
     request_headers,
     sendable_key,
 )
-from connectors.models.ollama.model import OllamaFormat
+from connectors.models.ollama import OllamaFormat
 from connectors.models.openai.model import OpenAIFormat, OpenAIResponsesFormat
-from connectors.models.scripted.script import load_script
+from connectors.models.scripted import load_script
 from runtime.errors import SettingsError
 
 ABOUT = "model"

@@ -16,16 +16,15 @@ from connectors.commands.common.database import database_of
 from connectors.commands.doctor.database import cure_of, is_readable
 from connectors.config.app import AppConfig, HttpConfig
 from connectors.config.checks import is_loopback
-from connectors.config.hooks import HookConfig
+from connectors.config.hooks import HookConfig, WebhookOutConfig
 from connectors.config.tools import FetchConfig
-from connectors.config.webhooks import WebhookOutConfig
 from connectors.fetch.messages import (
     FetchError,
     FetchRefusedError,
     FetchRequest,
     FetchTooLargeError,
 )
-from connectors.hooks.function import GROUP
+from connectors.hooks.runner import GROUP
 from runtime.errors import StoreError
 from runtime.store.database import Database
 

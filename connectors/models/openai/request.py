@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from connectors.models.names import CallIds, ToolNames, allowed_name
+from connectors.models.format import CallIds, ToolNames, allowed_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

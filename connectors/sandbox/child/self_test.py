@@ -1,6 +1,6 @@
 """Tries, from inside, what a sandbox should prevent; says what it did.
 
-Run by `connectors/sandbox/choose.py` as a confined program, so that nothing is claimed
+Run by `connectors/sandbox/runner.py` as a confined program, so that nothing is claimed
 which was not seen. Each line it prints is a protection's name and `1` if it holds.
 """
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from connectors.sandbox.territory import Grant
+    from connectors.sandbox.plan import Grant
 
 TEMPORARY = "/tmp"  # noqa: S108  the private folder, as it is called inside
 

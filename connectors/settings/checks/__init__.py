@@ -4,12 +4,4 @@
 file of your subject; platforms have their checks in their own folders.
 """
 
-__all__ = [
-    "access",
-    "groups",
-    "hiring",
-    "models",
-    "schedule",
-    "tools",
-    "webhooks",
-]
+__all__ = ["access", "models", "schedule", "tools"]

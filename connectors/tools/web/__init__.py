@@ -1,5 +1,5 @@
 """The tools `web_search` and `http_fetch`.
 
-Made by the registry of tools. Begin with `http_fetch`; `readable` makes text of a page,
+Made by the registry of tools. Begin with `http_fetch`, which also makes text of a page;
 `web_search` holds the search engines, too.
 """

@@ -10,7 +10,7 @@ import msgspec
 from actors.messages.inbound import ToolContext, ToolResult, ToolSpec
 from connectors.fetch.messages import Fetch, Fetched, FetchError, FetchRequest
 from connectors.tools.arguments import ArgumentsTool, schema_of
-from connectors.tools.web.readable import one_line, read_page
+from connectors.tools.web.http_fetch import one_line, read_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,7 +1,7 @@
 """The tools for an agent's own folder: read, write, list and send files.
 
 Made by the registry of tools. Begin with `files`, the tools; `workspace` keeps them in
-the folder, `send_file` copies what agents send.
+the folder.
 """
 
 __all__ = ["files", "workspace"]

@@ -19,8 +19,8 @@ from actors.messages.inbound import (
     TranscriptLine,
     Usage,
 )
-from connectors.models.http.reading import StreamReading
-from connectors.models.names import ToolNames
+from connectors.models.format import ToolNames
+from connectors.models.http.client import StreamReading
 from connectors.models.provider_errors import ErrorContext
 from tests.fakes.models.dialects import (
     AnthropicDialect,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from actors.metrics import LineMetrics
-from connectors.admin.overview import read_waiting, sum_figures
+from connectors.admin.queue import read_waiting, sum_figures
 from runtime.sqlite.database import SqliteDatabase
 from runtime.telemetry.metrics import Metrics
 from tests.support.desk import write_database

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from connectors.admin.conversations import read_conversations, read_story
-from connectors.admin.job import STATES
+from connectors.admin.display import STATES
 from connectors.admin.queue import read_jobs, read_unsent
 from runtime.errors import MisuseError
 from runtime.sqlite.database import SqliteDatabase

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.admin.trends import (
+from connectors.admin.usage import (
     BOUNDS,
     DAY,
     MINUTE,

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from connectors.admin import applied_settings as applied
+from connectors.admin import settings as applied
 from connectors.app.app import open_app
 from connectors.files import receipt_key
 from runtime.clock import SystemClock

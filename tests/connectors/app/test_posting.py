@@ -12,8 +12,8 @@ from actors.webhooks.messages import WebhookMetrics
 from actors.webhooks.signature import Signed, verify
 from connectors.app.webhooks import Poster, announcer_of, make_receivers
 from connectors.config.app import AppConfig
+from connectors.config.hooks import WebhookOutConfig, WebhooksConfig
 from connectors.config.tools import FetchConfig
-from connectors.config.webhooks import WebhookOutConfig, WebhooksConfig
 from connectors.fetch.fetcher import Fetcher
 from runtime.clock import SystemClock
 from runtime.secret import Secret

@@ -13,8 +13,8 @@ from actors.config.agents import AgentConfig
 from actors.messages.inbound import Address, ToolCall, ToolContext
 from connectors.config.app import AppConfig
 from connectors.config.tools import FetchConfig, SandboxConfig, WebSearchConfig
+from connectors.sandbox.plan import Territory
 from connectors.sandbox.runner import LateSandbox
-from connectors.sandbox.territory import Territory
 from connectors.tools.registry import TOOLS, ToolParts, make_tools
 from connectors.tools.workspace.files import Desks
 from runtime.clock import SystemClock

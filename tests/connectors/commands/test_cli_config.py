@@ -13,7 +13,7 @@ from typing import cast
 import click
 import pytest
 
-from connectors.admin.applied_settings import AppliedFile
+from connectors.admin.settings import AppliedFile
 from connectors.chat.terminal.platform import with_terminal
 from connectors.cli import COMMANDS, run
 from connectors.commands import find_settings, innermost

@@ -16,9 +16,8 @@ from actors.hooks.chain import Verdict
 from actors.hooks.health import HookCounts
 from connectors.cli import run
 from connectors.config.hooks import HookConfig
-from connectors.hooks.messages import HOOK, HookError, HookRecord
-from connectors.hooks.metrics import HookFigures
-from connectors.hooks.program import read
+from connectors.hooks.hook import HOOK, HookError, HookFigures, HookRecord
+from connectors.hooks.runner import read
 from connectors.hooks.tree import HookSurroundings, connecting
 from runtime.clock import SystemClock
 from runtime.store.in_memory import MemoryStore

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from actors.config.agents import AgentConfig
 from actors.config.limits import LimitsConfig
-from connectors.admin.applied_settings import (
+from connectors.admin.settings import (
     AppliedFile,
     NotNotedError,
     differences,

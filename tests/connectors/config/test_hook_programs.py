@@ -15,8 +15,7 @@ import trio
 from actors.hooks.book import AskHook, HookSubject
 from actors.hooks.chain import Verdict
 from connectors.config.hooks import HookConfig
-from connectors.hooks.messages import HOOK, HookError, HookRecord
-from connectors.hooks.metrics import HookFigures
+from connectors.hooks.hook import HOOK, HookError, HookFigures, HookRecord
 from connectors.hooks.tree import HookSurroundings, hook_specs
 from runtime.clock import SystemClock
 from runtime.store.in_memory import MemoryStore

@@ -12,7 +12,7 @@ from connectors.chat.terminal.platform import TerminalConfig
 from connectors.config.app import AppConfig
 from connectors.config.hooks import HookConfig
 from connectors.hooks.tree import book_of
-from connectors.settings.checks.webhooks import check_hooks
+from connectors.settings.checks.tools import check_hooks
 
 if TYPE_CHECKING:
     from actors.hooks.chain import Event

@@ -12,9 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.fetch.decompress import body_for
-from connectors.fetch.media_types import UNKNOWN, decode_text, media_type
-from connectors.fetch.messages import FetchFailedError, FetchTooLargeError
+from connectors.fetch.fetcher import body_for
+from connectors.fetch.messages import (
+    UNKNOWN,
+    FetchFailedError,
+    FetchTooLargeError,
+    decode_text,
+    media_type,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

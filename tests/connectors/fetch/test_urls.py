@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.fetch.addresses import why_blocked
+from connectors.fetch.addresses import follow, read_url, why_blocked
 from connectors.fetch.messages import FetchRefusedError
-from connectors.fetch.urls import follow, read_url
 
 REFUSED = [
     # No web address at all.

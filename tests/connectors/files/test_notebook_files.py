@@ -11,8 +11,13 @@ import pytest
 from actors.messages.inbound import Address, ToolContext
 from actors.rules.prompt.skills import Skill
 from connectors.config.mcp import SkillsConfig
-from connectors.files.notebook import MOST_OF_BUGS, FileNotebook
-from connectors.files.projects import MOST_BYTES, MOST_KEPT, Projects
+from connectors.files.notebook import (
+    MOST_BYTES,
+    MOST_KEPT,
+    MOST_OF_BUGS,
+    FileNotebook,
+    Projects,
+)
 from connectors.skills.folder import SkillFolder, read_folders
 from connectors.skills.lessons import HALF_WRITTEN, Lessons
 from connectors.skills.source import SkillSource, Using

@@ -12,8 +12,8 @@ import trio
 
 from actors.hooks.book import AskHook, HookSubject
 from actors.hooks.chain import Verdict
-from connectors.hooks.function import FunctionConnection, load, loaded
-from connectors.hooks.messages import HookError
+from connectors.hooks.hook import HookError
+from connectors.hooks.runner import FunctionConnection, load, loaded
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from actors.hooks.book import AskHook, FinishedTurn, HookSubject, TellHook
 from actors.hooks.chain import Verdict
-from connectors.hooks.messages import HookError
-from connectors.hooks.program import notice, question, read
+from connectors.hooks.hook import HookError
+from connectors.hooks.runner import notice, question, read
 
 ABOUT = HookSubject(id="m1", correlation_id="m1", connector="web", chat="room")
 

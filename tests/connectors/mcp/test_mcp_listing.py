@@ -11,8 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.mcp.limits import LARGEST_MESSAGE, MOST_GARBAGE, PERIOD, Gate, Lines
-from connectors.mcp.listing import (
+from connectors.mcp.connection import (
+    LARGEST_MESSAGE,
+    MOST_GARBAGE,
+    PERIOD,
+    Gate,
+    Lines,
+    ServerLostError,
+)
+from connectors.mcp.session import (
     LARGEST_SCHEMA,
     LONGEST_DESCRIPTION,
     MOST_TOOLS,
@@ -21,7 +28,6 @@ from connectors.mcp.listing import (
     listing_of,
     schema_of,
 )
-from connectors.mcp.messages import ServerLostError
 
 keys = st.sampled_from(
     [

@@ -13,7 +13,7 @@ import trio.testing
 from actors.errors import ToolError
 from actors.messages.inbound import ToolCall, ToolResult
 from connectors.config.mcp import McpServerConfig
-from connectors.mcp.metrics import McpFigures
+from connectors.mcp.session import McpFigures
 from connectors.mcp.source import PATIENCE, Known, McpSource
 from connectors.mcp.tree import actor_of, server_spec
 from runtime.supervision.supervisor import Supervisor

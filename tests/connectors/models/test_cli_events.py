@@ -13,9 +13,12 @@ from hypothesis import strategies as st
 
 from actors.errors import ModelBusyError, ModelError, ModelRefusedError
 from actors.messages.inbound import ModelAnswer, ModelRequest, TranscriptLine, Usage
-from connectors.models.program.folders import ProgramPlace
-from connectors.models.program.model import CliModel
-from connectors.models.program.output import ProgramSession, read_output
+from connectors.models.program import (
+    CliModel,
+    ProgramPlace,
+    ProgramSession,
+    read_output,
+)
 from connectors.settings.load import load_app
 from tests.fakes.models import events_program
 from tests.fakes.tools.sandbox import FakeSandbox

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from connectors.models.program.folders import (
+from connectors.models.program import (
     DAY,
     LEAVING,
     LOOK_EVERY,

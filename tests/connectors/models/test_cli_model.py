@@ -27,8 +27,7 @@ from connectors.app.tool_sources import allotted, skills_of
 from connectors.config.app import AppConfig
 from connectors.config.mcp import McpServerConfig, SkillsConfig
 from connectors.config.models import CliModelConfig
-from connectors.models.program.folders import ProgramPlace
-from connectors.models.program.model import CliModel, folder_name
+from connectors.models.program import CliModel, ProgramPlace, folder_name
 from connectors.sandbox.plan import Finished
 from connectors.skills.source import SkillSource, Using
 from runtime.secret import Secret

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.models.google.request import google_schema
+from connectors.models.google import google_schema
 
 ALLOWED = {
     "type",

@@ -20,7 +20,7 @@ from actors.messages.inbound import (
     TranscriptLine,
     Usage,
 )
-from connectors.models.http.reading import StreamReading, WholeReading
+from connectors.models.http.client import StreamReading, WholeReading
 from connectors.models.provider_errors import ErrorContext
 from tests.fakes.models.dialects import MANNERS, Manner
 from tests.fakes.models.sayings import JSON, Saying, deaf

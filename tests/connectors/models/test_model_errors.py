@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from actors.errors import ModelBusyError
 from connectors.config.models import OpenAIModelConfig
-from connectors.models.anthropic import errors as anthropic_errors
-from connectors.models.google import errors as google_errors
-from connectors.models.http.account import likely_base
-from connectors.models.ollama.model import OllamaFormat
-from connectors.models.openai import errors as openai_errors
+from connectors.models import anthropic as anthropic_errors
+from connectors.models import google as google_errors
+from connectors.models import provider_errors
+from connectors.models.http.connections import likely_base
+from connectors.models.ollama import OllamaFormat
 from connectors.models.provider_errors import (
     MAY_PASS,
     ErrorContext,
@@ -67,7 +67,9 @@ def test_where_nothing_is_there_it_is_said_what_to_set(
 ) -> None:
     base = "http://x.test/v1"
     provider = msgspec.structs.replace(PROVIDER, likely_base=base)
-    error = provider.status_error(status, body, openai_errors.read_error(body), None)
+    error = provider.status_error(
+        status, body, provider_errors.read_openai_error(body), None
+    )
     assert (f"set base_url to '{base}'" in str(error)) is is_told
     assert error.kind == "bad_request"
 
@@ -124,7 +126,7 @@ def openai(message: str, **fields: object) -> dict[str, object]:
 def test_chat_completions(
     status: int, body: dict[str, object], kind: ModelFault
 ) -> None:
-    assert told(openai_errors.read_error, status, body).kind == kind
+    assert told(provider_errors.read_openai_error, status, body).kind == kind
 
 
 def anthropic(kind: str, message: str = "x") -> dict[str, object]:
@@ -272,7 +274,7 @@ def test_ollama(status: int, message: str, kind: ModelFault) -> None:
 
 
 READERS = [
-    openai_errors.read_error,
+    provider_errors.read_openai_error,
     anthropic_errors.read_error,
     google_errors.read_error,
     OLLAMA.read_error,

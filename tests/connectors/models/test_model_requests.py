@@ -22,10 +22,17 @@ from actors.messages.inbound import (
     TranscriptLine,
 )
 from actors.rules.prompt.estimate import UNSEEN
-from connectors.models.call_memory import MOST_BYTES, MOST_OF_ONE, CallMemory
-from connectors.models.google.request import wants_signature
+from connectors.models.format import (
+    EARLIER,
+    GO_ON,
+    MOST_BYTES,
+    MOST_OF_ONE,
+    CallIds,
+    CallMemory,
+    turns,
+)
+from connectors.models.google import wants_signature
 from connectors.models.http.client import fitted
-from connectors.models.names import EARLIER, GO_ON, CallIds, turns
 from runtime.secret import OpenText, Secret
 from tests.fakes.models.dialects import DIALECTS, MANNERS, Manner
 from tests.fakes.models.sayings import KEY, PIXEL, Dialect, Saying, deaf

@@ -9,8 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.errors import ModelBusyError, ModelError, ModelRefusedError
-from connectors.models.openai.errors import read_error
-from connectors.models.provider_errors import ErrorContext, Said, read_retry_after
+from connectors.models.provider_errors import (
+    ErrorContext,
+    Said,
+    read_openai_error,
+    read_retry_after,
+)
 from tests.fakes.models.openai_client import KEY, NOW, PROVIDER, ask
 from tests.fakes.models.server import FakeProvider
 
@@ -135,7 +139,7 @@ def test_any_wait_is_tolerated(header: str | None) -> None:
 
 @given(st.binary(max_size=300), st.integers(200, 599))
 def test_any_error_body_is_tolerated(body: bytes, status: int) -> None:
-    caught = PROVIDER.status_error(status, body, read_error(body), None)
+    caught = PROVIDER.status_error(status, body, read_openai_error(body), None)
     assert len(str(caught)) < 400
     assert str(caught).isprintable()
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from actors.errors import ModelBusyError, ModelError, ModelRefusedError
 from actors.messages.inbound import ModelAnswer, Usage
-from connectors.models.http.reading import SseParser
-from connectors.models.names import ToolNames
-from connectors.models.openai.stream import Assembly
+from connectors.models.format import ToolNames
+from connectors.models.http.client import SseParser
+from connectors.models.openai.model import Assembly
 from tests.fakes.models.openai_client import CLOCK, PROVIDER, ask, asking
 from tests.fakes.models.openai_server import (
     END,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from actors.messages.inbound import ToolCall, ToolSpec, TranscriptLine
 from connectors.config.models import OpenAIModelConfig
-from connectors.models.names import ToolNames, allowed_name
+from connectors.models.format import ToolNames, allowed_name
 from connectors.models.openai.model import make_model
 from runtime.errors import SettingsError
 from runtime.secret import Secret

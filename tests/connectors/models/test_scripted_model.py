@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from actors.errors import ModelBusyError, ModelRefusedError
 from actors.messages.inbound import ModelRequest, ToolCall, ToolSpec, TranscriptLine
-from connectors.models.scripted.model import WORD, ScriptedModel
-from connectors.models.scripted.script import (
+from connectors.models.scripted import (
     MOST_SEARCHED,
+    WORD,
     Script,
     ScriptedAnswer,
+    ScriptedModel,
     ScriptSettings,
     load_script,
 )

@@ -15,8 +15,7 @@ import pytest
 import trio
 
 from connectors.config.tools import SandboxConfig
-from connectors.sandbox.choose import open_sandbox
-from connectors.sandbox.linux.syscalls import ARCHITECTURES
+from connectors.sandbox.linux.seccomp import ARCHITECTURES
 from connectors.sandbox.orders import Means
 from connectors.sandbox.plan import (
     MIB,
@@ -24,9 +23,10 @@ from connectors.sandbox.plan import (
     SandboxError,
     SandboxLimits,
     Standing,
+    Territory,
 )
 from connectors.sandbox.process import MOST_RUNNING, LaunchingSandbox
-from connectors.sandbox.territory import Territory
+from connectors.sandbox.runner import open_sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -9,9 +9,8 @@ import pytest
 
 from connectors.config.tools import SandboxConfig
 from connectors.media.reader import DocumentError, DocumentReader
-from connectors.sandbox.choose import open_sandbox
-from connectors.sandbox.plan import SandboxError
-from connectors.sandbox.territory import Territory
+from connectors.sandbox.plan import SandboxError, Territory
+from connectors.sandbox.runner import open_sandbox
 from tests.fakes.media import pdf
 
 if TYPE_CHECKING:

@@ -353,9 +353,9 @@ VICTIM = """
 import sys, trio
 from pathlib import Path
 from connectors.config.tools import SandboxConfig
-from connectors.sandbox.choose import open_sandbox
+from connectors.sandbox.runner import open_sandbox
 from connectors.sandbox.plan import Confinement
-from connectors.sandbox.territory import Territory
+from connectors.sandbox.plan import Territory
 async def main():
     sandbox = await open_sandbox(SandboxConfig(mode=sys.argv[1]), Territory())
     work = Path(sys.argv[2])

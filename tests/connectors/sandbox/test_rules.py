@@ -14,7 +14,28 @@ from hypothesis import strategies as st
 
 from connectors.config.app import AppConfig, StoreConfig
 from connectors.config.tools import SandboxConfig, WorkspaceConfig
-from connectors.sandbox.choose import (
+from connectors.sandbox.linux import landlock
+from connectors.sandbox.linux.seccomp import (
+    ALLOW,
+    ARCHITECTURES,
+    BROKERED,
+    DENIED,
+    HIGHEST_CALL,
+    KILL,
+    NOTIFY,
+    program,
+)
+from connectors.sandbox.orders import Means, filter_for, refuse_ports, scrubbed
+from connectors.sandbox.plan import (
+    Confinement,
+    SandboxError,
+    SandboxFigures,
+    Standing,
+    Territory,
+    territory,
+)
+from connectors.sandbox.process import Capture
+from connectors.sandbox.runner import (
     FEATURES,
     Machine,
     candidates,
@@ -22,18 +43,6 @@ from connectors.sandbox.choose import (
     refusal,
     shortcomings,
 )
-from connectors.sandbox.linux import landlock
-from connectors.sandbox.linux.seccomp import ALLOW, KILL, NOTIFY, program
-from connectors.sandbox.linux.syscalls import (
-    ARCHITECTURES,
-    BROKERED,
-    DENIED,
-    HIGHEST_CALL,
-)
-from connectors.sandbox.orders import Means, filter_for, refuse_ports, scrubbed
-from connectors.sandbox.plan import Confinement, SandboxError, SandboxFigures, Standing
-from connectors.sandbox.process import Capture
-from connectors.sandbox.territory import Territory, territory
 from runtime.telemetry.metrics import Metrics
 from tests.support.tiers import examples
 

@@ -11,11 +11,17 @@ import trio.testing
 from actors.messages.inbound import Address, ToolContext
 from actors.rules.prompt.skills import Skill
 from connectors.config.mcp import McpServerConfig
-from connectors.mcp.metrics import McpFigures
+from connectors.mcp.session import McpFigures
 from connectors.mcp.tree import SKILLS
 from connectors.skills.folder import SkillFolder
-from connectors.skills.source import SkillSource, Using, conversation_of
-from connectors.skills.starter import Brought, Starter, StartServers
+from connectors.skills.source import (
+    Brought,
+    SkillSource,
+    Starter,
+    StartServers,
+    Using,
+    conversation_of,
+)
 from runtime.actor.actor import Actor
 from runtime.errors import MisuseError
 from runtime.supervision.supervisor import StopChild

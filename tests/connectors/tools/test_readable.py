@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.tools.web.readable import read_page
+from connectors.tools.web.http_fetch import read_page
 
 URL = "https://site.example/a/b"
 

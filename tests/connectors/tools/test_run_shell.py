@@ -10,9 +10,8 @@ import pytest
 from actors.errors import ToolError
 from actors.messages.inbound import Address, ToolCall, ToolContext, ToolResult
 from connectors.config.tools import SandboxConfig, WorkspaceConfig
-from connectors.sandbox.choose import open_sandbox
-from connectors.sandbox.plan import SandboxError
-from connectors.sandbox.territory import Territory
+from connectors.sandbox.plan import SandboxError, Territory
+from connectors.sandbox.runner import open_sandbox
 from connectors.tools.run_shell import MOST_OUTPUT, RunShellTool
 from connectors.tools.workspace.files import Desks
 from tests.fakes.tools.sandbox import FakeSandbox

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from actors.errors import ToolError
 from actors.messages.inbound import Image, ToolCall, ToolResult
 from connectors.config.tools import FilesConfig
-from connectors.tools.workspace.send_file import (
+from connectors.tools.workspace.files import (
     SendFileTool,
     WorkspaceEnclosures,
     shown_name,

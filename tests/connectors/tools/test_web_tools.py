@@ -9,12 +9,12 @@ import pytest
 import trio
 
 from actors.messages.inbound import Address, ToolCall, ToolContext, ToolResult
-from connectors.fetch.media_types import media_type
 from connectors.fetch.messages import (
     Fetched,
     FetchError,
     FetchRefusedError,
     FetchRequest,
+    media_type,
 )
 from connectors.tools.web.http_fetch import HttpFetchTool
 from connectors.tools.web.web_search import Hit, SearchError, WebSearchTool, door_of

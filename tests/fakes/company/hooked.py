@@ -12,7 +12,7 @@ import trio
 from actors.hooks.book import HookBook
 from actors.hooks.chain import Verdict
 from connectors.config.hooks import HookConfig
-from connectors.hooks.metrics import HookFigures
+from connectors.hooks.hook import HookFigures
 from connectors.hooks.runner import HookEnd
 from connectors.hooks.tree import HookSurroundings, book_of, branch
 from tests.fakes.tools.sandbox import FakeSandbox

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from connectors.mcp.connection import ServerEnd
-from connectors.mcp.listing import listing_of
+from connectors.mcp.session import listing_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from connectors.mcp.messages import ToolListing
+    from connectors.mcp.connection import ToolListing
 
 
 class FakeConnection:

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from connectors.config import models as configs
-from connectors.models.anthropic import model as anthropic
-from connectors.models.google import model as google
-from connectors.models.ollama import model as ollama
+from connectors.models import anthropic, google, ollama
 from connectors.models.openai import model as openai
 from runtime.secret import Secret
 from tests.fakes.models.openai_server import END, call_delta, delta, event

@@ -15,7 +15,7 @@ from actors.errors import DeliveryRefusedError, ToolError
 from actors.journal.attachments import kind_of
 from actors.messages.inbound import SentFile
 from connectors.config.tools import FilesConfig
-from connectors.fetch.media_types import media_type
+from connectors.fetch.messages import media_type
 from connectors.files.blobs import BlobFolder
 from runtime.clock import SystemClock
 

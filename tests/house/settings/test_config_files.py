@@ -45,10 +45,9 @@ from connectors.chat.whatsapp import platform as whatsapp
 from connectors.commands import shipped_settings
 from connectors.config import app as edges
 from connectors.config import app as notebook
-from connectors.config import embedders as memory
+from connectors.config import hooks, models, tools
 from connectors.config import mcp as further
-from connectors.config import models, tools
-from connectors.config import webhooks as hooks
+from connectors.config import models as memory
 from connectors.config.app import AppConfig
 from connectors.config.hooks import HookConfig
 from connectors.settings.load import load_app

@@ -10,7 +10,7 @@ import pytest
 from connectors.chat.platforms import all_retired
 from connectors.cli import run
 from connectors.config.app import AppConfig
-from connectors.config.retired import RETIRED
+from connectors.config.checks import RETIRED
 from connectors.settings.load import load_app, settings_type
 from connectors.settings.schema import structs_below
 from tests.house.settings.test_config_files import default_text

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from connectors.admin.applied_settings import Applied
+from connectors.admin.settings import Applied
 from connectors.commands.tree import find_door
 from connectors.config.app import ADMIN_PORT, AppConfig
 from runtime import __version__

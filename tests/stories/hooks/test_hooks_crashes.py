@@ -14,8 +14,7 @@ from actors.hooks.health import LONGEST_PAUSE
 from actors.inbound.router import Router
 from actors.session.session import Session
 from connectors.hooks import tree
-from connectors.hooks.hook import Hook
-from connectors.hooks.messages import HookError
+from connectors.hooks.hook import Hook, HookError
 from runtime.store.in_memory import MemoryStore
 from runtime.testing import crash_on
 from tests.fakes.company.company import Cast, at_rest, open_company

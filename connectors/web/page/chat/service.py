@@ -21,7 +21,7 @@ from actors.errors import StoppingError
 from actors.journal.attachments import kind_of
 from actors.messages.inbound import Address, Attachment, Inbound, SentFile
 from connectors.chat.server_transport import hand_in
-from connectors.fetch.media_types import media_type
+from connectors.fetch.messages import media_type
 from connectors.web.page.chat.messages import (
     PageMessage,
     answer_id,

@@ -70,11 +70,9 @@ from actors.messages.keys import parse_key
 from actors.people.pairing_rows import rows_of
 from actors.people.pairing_rules import is_open
 from actors.people.rows import PERSON, decoded
-from connectors.admin.applied_settings import read_applied
 from connectors.admin.display import make_safe
-from connectors.admin.settings import Origins, Way
-from connectors.admin.trends import Trends
-from connectors.admin.usage import UsageBook, budget_statuses
+from connectors.admin.settings import Origins, Way, read_applied
+from connectors.admin.usage import Trends, UsageBook, budget_statuses
 from connectors.web.page.words import Words
 from runtime.errors import KernelError, StoreError
 from runtime.telemetry.logs import EventLog
@@ -82,8 +80,7 @@ from runtime.telemetry.logs import EventLog
 if TYPE_CHECKING:
     from actors.people.pairing_rules import PairingRequest
     from actors.services import Services
-    from connectors.admin.applied_settings import Applied
-    from connectors.admin.settings import SettingsEditor
+    from connectors.admin.settings import Applied, SettingsEditor
     from connectors.admin.usage import BudgetStatus
     from connectors.config.app import AppConfig
     from runtime.actor.statistics import ActorStatistics

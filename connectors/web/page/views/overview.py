@@ -15,9 +15,14 @@ from actors.journal.records import UsageRecord
 from actors.people.pairing_rows import GUEST, PAIRING
 from actors.protocol import ApprovalDecided
 from connectors.admin.display import read_record
-from connectors.admin.overview import WaitingCounts, read_waiting, sum_figures
-from connectors.admin.queue import count_unsent, shown_delivery
-from connectors.admin.trends import (
+from connectors.admin.queue import (
+    WaitingCounts,
+    count_unsent,
+    read_waiting,
+    shown_delivery,
+    sum_figures,
+)
+from connectors.admin.usage import (
     DAY,
     GOOD_ENDS,
     Trends,
@@ -49,7 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from actors.approvals.rules import OpenApproval
-    from connectors.admin.trends import Minute
+    from connectors.admin.usage import Minute
     from connectors.web.page.views.base import ViewSources, ViewValues
     from runtime.actor.statistics import ActorStatistics
 

@@ -14,15 +14,14 @@ from actors.journal.records import UsageRecord
 from actors.messages.inbound import DelegationChain
 from actors.messages.keys import session_key
 from actors.protocol import StopDelegated
-from connectors.admin.display import read_record
-from connectors.admin.job import STATES, QueueJob, read_inbound
-from connectors.admin.overview import read_waiting
+from connectors.admin.display import STATES, QueueJob, read_inbound, read_record
 from connectors.admin.queue import (
     USUAL,
     collect,
     drop_one,
     read_jobs,
     read_unsent,
+    read_waiting,
     retry_one,
 )
 from connectors.web.page.views.base import (

@@ -9,8 +9,8 @@ import pytest
 
 from connectors.cli import run
 from connectors.commands.doctor.main import check_extras, in_force
-from connectors.sandbox.choose import FEATURES
 from connectors.sandbox.plan import Standing
+from connectors.sandbox.runner import FEATURES
 
 OFFLINE = Path(__file__).parents[4] / "config" / "offline.toml"
 

@@ -41,7 +41,7 @@ from connectors.commands.init.text import (
 from connectors.commands.init.trial import explained
 from connectors.config.app import AppConfig
 from connectors.files.personas import FILES
-from connectors.models.scripted.script import load_script
+from connectors.models.scripted import load_script
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from actors.messages.deliveries import GONE
-from connectors.admin.overview import read_waiting
-from connectors.admin.queue import count_unsent, read_unsent
+from connectors.admin.queue import count_unsent, read_unsent, read_waiting
 from connectors.cli import run
 from runtime.sqlite.database import SqliteDatabase
 from runtime.store.rows import Commit, Receipt

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.models.http.reading import SseEvent, SseParser, SseTooLargeError
+from connectors.models.http.client import SseEvent, SseParser, SseTooLargeError
 
 # Few letters, so that line ends, marks and fields meet often.
 streams = st.lists(

@@ -1,6 +1,7 @@
-"""An Ollama server, by its own chat interface.
+"""An Ollama server, by its own chat interface; the shortest of those over HTTP.
 
-What is sent, and what comes back; the talking is `connectors/models/http/client.py`.
+Made for `kind = "ollama"`. Begin here to add a model over HTTP. What is sent, and what
+comes back; the talking is `connectors/models/http/client.py`.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from connectors.models.answer import Ending, StreamedAnswer, believable
-from connectors.models.format import Question
-from connectors.models.http.client import HttpModel
-from connectors.models.http.reading import LineFraming
-from connectors.models.names import ToolNames
+from connectors.models.format import (
+    Ending,
+    Question,
+    StreamedAnswer,
+    ToolNames,
+    believable,
+)
+from connectors.models.http.client import HttpModel, LineFraming
 from connectors.models.openai.request import (
     FROM_TOOL,
     SentTool,

@@ -1,13 +1,13 @@
-"""The offline model's script: what the file may say, and which rule answers what.
+"""The embedded model: answers by rules of a file, without a network or a key.
 
-Pure: no clock, no waiting, no counters. `model.py` plays what a script plans.
-A rule sees one request and nothing else, so the same request has the same plan.
+Made for `kind = "scripted"`; the first run, most tests and the benchmarks use it.
+Deterministic: a rule sees one request and nothing else, so the same request gets the
+same answer, save for the failures that a script orders by number.
 
-A rule is looked for in the file's order. Its `pattern` is a regular expression
-searched in the first `MOST_SEARCHED` characters of the last line a person, agent
-or tool wrote; `reply`, the delegated task and the tools' arguments may use what it
-captured: `{1}`, `{name}`, and `{0}` for all that matched. Braces meant as braces
-are doubled.
+A rule is looked for in the file's order. Its `pattern` is a regular expression searched
+in the first `MOST_SEARCHED` characters of the last line a person, agent or tool wrote;
+`reply`, the delegated task and the tools' arguments may use what it captured: `{1}`,
+`{name}`, and `{0}` for all that matched. Braces meant as braces are doubled.
 """
 
 from __future__ import annotations
@@ -16,14 +16,29 @@ import re
 import string
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import msgspec
+import trio
 
-from actors.messages.inbound import ModelRequest, ToolCall, TranscriptLine
+from actors.errors import ModelBusyError, ModelRefusedError
+from actors.messages.inbound import (
+    ModelAnswer,
+    ModelRequest,
+    ToolCall,
+    TranscriptLine,
+    Usage,
+)
 from actors.rules.groups.overheard import without_overheard
 from actors.rules.prompt.untrusted import unframe, without_sender
 from runtime.config import loader as config
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from actors.ports import Speak
+    from connectors.config.models import ScriptedModelConfig
+
 
 # At the end of a capture also the beginning of one, which what follows could end.
 MARKER = re.compile(r"\[(?=/?[A-Za-z_]+[:\]]|/?[A-Za-z_]*\Z)")
@@ -406,3 +421,102 @@ def spoken_template(settings: RuleSettings) -> str:
     to = settings.delegate
     tag = f"[DELEGATE:{to.agent}] {to.task} [/DELEGATE]"
     return f"{settings.reply}\n{tag}" if settings.reply else tag
+
+
+# A word with the space before it; what is left at the end is space alone. Joined
+# again the pieces are the text, to the character.
+WORD = re.compile(r"\s*\S+|\s+")
+
+CHARACTERS_PER_TOKEN = 4
+"""What a token is reckoned at; about right for English."""
+
+
+class ScriptedModel:
+    """A model that answers by the rules of a script."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        # Bounded: at most one number per rule of the script.
+        self._failures: dict[int, int] = {}
+
+    async def answer(self, request: ModelRequest, speak: Speak) -> ModelAnswer:
+        """Answer as the first matching rule says, word by word.
+
+        Raises:
+            ModelBusyError: the rule says `busy` or `truncate`.
+            ModelRefusedError: the rule says `refused`.
+        """
+        plan = self._script.plan(request)
+        # Counted on arrival: which request fails must not depend on who waits longer.
+        failure = self._next_failure(plan)
+        await trio.sleep(plan.action.delay)
+        if failure is not None:
+            await self._fail(failure, plan, speak)
+        await say(WORD.findall(plan.text), plan.action.word_delay, speak)
+        return ModelAnswer(
+            text=plan.text,
+            tool_calls=plan.tool_calls,
+            usage=reckon_usage(request, plan),
+            stop_reason="tools" if plan.tool_calls else "end",
+        )
+
+    async def aclose(self) -> None:
+        """Do nothing: there is no connection."""
+
+    def _next_failure(self, plan: ScriptedAnswer) -> Failure | None:
+        if plan.action.fail is None or plan.action.fail_times is None:
+            return plan.action.fail
+        failed = self._failures.get(plan.rule, 0)
+        if failed >= plan.action.fail_times:
+            return None
+        self._failures[plan.rule] = failed + 1
+        return plan.action.fail
+
+    async def _fail(self, failure: Failure, plan: ScriptedAnswer, speak: Speak) -> None:
+        where = f"the script's rule {plan.rule + 1}"
+        match failure:
+            case "busy":
+                raise ModelBusyError(
+                    f"{where} is busy to order",
+                    kind="rate",
+                    retry_after=plan.action.retry_after,
+                )
+            case "refused":
+                raise ModelRefusedError(f"{where} refuses to order", kind="content")
+            case "hang":
+                await trio.sleep_forever()
+            case "truncate":
+                words: list[str] = WORD.findall(plan.text)
+                half = words[: len(words) // 2]
+                await say(half, plan.action.word_delay, speak)
+                raise ModelBusyError(
+                    f"{where} stopped in mid-answer, to order", kind="protocol"
+                )
+
+
+async def say(words: list[str], word_delay: float, speak: Speak) -> None:
+    """Say words with a pause of `word_delay` seconds between two of them."""
+    for number, word in enumerate(words):
+        if number and word_delay:
+            await trio.sleep(word_delay)
+        speak(word)
+
+
+def reckon_usage(request: ModelRequest, plan: ScriptedAnswer) -> Usage:
+    """Reckon tokens from characters, as nobody counts them here."""
+    heard = len(request.system) + sum(len(line.text) for line in request.lines)
+    return Usage(
+        input_tokens=heard // CHARACTERS_PER_TOKEN,
+        output_tokens=len(plan.text) // CHARACTERS_PER_TOKEN,
+    )
+
+
+def make_model(
+    config: ScriptedModelConfig, _wall_clock: Callable[[], float]
+) -> ScriptedModel:
+    """Make the model of some settings.
+
+    Raises:
+        runtime.errors.SettingsError: the script is wrong.
+    """
+    return ScriptedModel(load_script(config.script))
