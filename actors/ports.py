@@ -200,8 +200,8 @@ class Speaker(Protocol):
 class Embedder(Protocol):
     """Computes embedding vectors of texts.
 
-    Implemented by `connectors/models/embedders.py` (start there: no key, no
-    network) and `connectors/models/embedders.py`, which speaks OpenAI's format and
+    Implemented by `connectors/models/embedders/local.py` (start there: no key, no
+    network) and `connectors/models/embedders/http.py`, which speaks OpenAI's format and
     Ollama's; all pass `tests/contracts/test_embedder.py`.
     """
 

@@ -29,7 +29,8 @@ from actors.services import Furnishing
 from actors.transport import Account, Transport
 from connectors.app.webhooks import announcer_of
 from connectors.chat.platforms import setting_of
-from connectors.config.checks import find_zone, shipped_settings
+from connectors.config.checks import find_zone
+from connectors.config.shipped import shipped_settings
 from connectors.files.notebook import make_notebook
 from connectors.settings.checks.access import (
     access_of,

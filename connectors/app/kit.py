@@ -28,7 +28,7 @@ from connectors.config.tools import SpeakerConfig, TranscriberConfig, WorkspaceC
 from connectors.fetch.late import LateFetcher
 from connectors.files.notebook import FileLogBook
 from connectors.media.reader import DocumentReader, Reader
-from connectors.models.embedders import HashingEmbedder
+from connectors.models.embedders.local import HashingEmbedder
 from connectors.tools.registry import ToolParts, make_tools, wanted_tools
 from connectors.tools.workspace.files import Desks
 from runtime.clock import Clock, SystemClock
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from runtime.telemetry.metrics import Metrics
 
 
-HTTP_EMBEDDER = "connectors.models.embedders"
+HTTP_EMBEDDER = "connectors.models.embedders.http"
 """Imported only for settings that ask for it: it brings an HTTP client."""
 
 SENDING = "connectors.tools.workspace.files"

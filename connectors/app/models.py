@@ -19,7 +19,6 @@ from actors.models.catalogue import Catalogue
 from actors.models.pool import ModelOffer
 from connectors.admin.usage import as_budget, zone_of
 from connectors.config.app import AppConfig
-from connectors.config.checks import shipped_prices
 from connectors.config.models import (
     CliModelConfig,
     EmbeddedModelConfig,
@@ -29,6 +28,7 @@ from connectors.config.models import (
     as_model,
     merged,
 )
+from connectors.config.shipped import shipped_prices
 from connectors.models.prices import load_prices, prices_of
 from connectors.models.program import DAY, Folders, Prepare, ProgramPlace
 from connectors.sandbox.plan import SandboxFigures, territory

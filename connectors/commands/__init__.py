@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from connectors.config.checks import shipped_settings
+from connectors.config.shipped import shipped_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -56,7 +56,7 @@ from connectors.config.checks import find_zone
 from connectors.config.models import HASHING, OFF
 from connectors.files.notebook import make_notebook
 from connectors.files.personas import read_persona
-from connectors.models.embedders import HashingEmbedder
+from connectors.models.embedders.local import HashingEmbedder
 from connectors.sandbox.plan import territory
 from connectors.sandbox.runner import LateSandbox
 from connectors.skills.folder import places_of

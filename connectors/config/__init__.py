@@ -4,4 +4,4 @@
 `platform.py`. `connectors/settings/` reads files and checks that settings fit together.
 """
 
-__all__ = ["app", "checks", "hooks", "mcp", "models", "tools"]
+__all__ = ["app", "checks", "hooks", "mcp", "models", "shipped", "tools"]

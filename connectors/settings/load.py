@@ -47,16 +47,10 @@ from connectors.config.app import (
     TracingConfig,
     has_otel,
 )
-from connectors.config.checks import (
-    Way,
-    check_address,
-    find_zone,
-    slash_hint,
-    state_folder,
-    unknown,
-)
+from connectors.config.checks import Way, check_address, find_zone, slash_hint, unknown
 from connectors.config.mcp import with_servers_file
 from connectors.config.models import HASHING, OFF
+from connectors.config.shipped import state_folder
 from connectors.files.notebook import check_notebook
 from connectors.files.personas import FILES, read_persona, unknown_files
 from connectors.settings.checks.access import (

@@ -11,7 +11,8 @@ import trio
 
 from actors.errors import ModelBusyError, ModelRefusedError
 from connectors.config.models import OllamaEmbedderConfig, OpenAIEmbedderConfig
-from connectors.models.embedders import HashingEmbedder, HttpEmbedder
+from connectors.models.embedders.http import HttpEmbedder
+from connectors.models.embedders.local import HashingEmbedder
 from runtime.errors import SettingsError
 from runtime.secret import Secret
 from runtime.store.vectors import cosine, pack

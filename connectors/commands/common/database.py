@@ -31,7 +31,7 @@ from connectors.config.app import (
     StoreConfig,
     address_of,
 )
-from connectors.config.checks import state_folder
+from connectors.config.shipped import state_folder
 from connectors.files import receipt_key
 from connectors.settings.load import load_app, overrides
 from runtime.config.loader import LoadOptions, Settings, load

@@ -29,14 +29,9 @@ from actors.rules.text.globs import globs, is_wild
 from actors.rules.text.translations import SOURCE
 from connectors.chat.platforms import platform_of, reply_styles, setting_of
 from connectors.config.app import AppConfig, ConnectorConfig, HttpConfig
-from connectors.config.checks import (
-    Way,
-    check_address,
-    find_zone,
-    shipped_settings,
-    unknown,
-)
+from connectors.config.checks import Way, check_address, find_zone, unknown
 from connectors.config.models import HASHING, OFF, OllamaEmbedderConfig
+from connectors.config.shipped import shipped_settings
 from runtime.config.loader import Complaint, close_to
 
 PATTERNS = ("allowed", "allowed_roles", "denied", "allowed_chats")

@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from connectors.config.checks import (
-    Way,
-    check_address,
-    check_zone,
-    shipped_prices,
-    slash_hint,
-    unknown,
-)
+from connectors.config.checks import Way, check_address, check_zone, slash_hint, unknown
 from connectors.config.models import (
     KINDS,
     CliModelConfig,
@@ -24,6 +17,7 @@ from connectors.config.models import (
     ScriptedModelConfig,
     kind_of,
 )
+from connectors.config.shipped import shipped_prices
 from connectors.models.prices import load_prices, prices_of
 from runtime.config.loader import Complaint, close_to
 from runtime.errors import SettingsError

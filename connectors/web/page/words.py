@@ -22,7 +22,7 @@ import msgspec
 import polib
 
 from actors.rules.text.languages import NAMES
-from connectors.config.checks import shipped_settings
+from connectors.config.shipped import shipped_settings
 
 SOURCE = "en"
 CATALOGUE = "LC_MESSAGES/page.po"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from actors.messages.inbound import Usage
 from actors.models.catalogue import PriceLine, PriceList, Prices
-from connectors.config.checks import shipped_prices
+from connectors.config.shipped import shipped_prices
 from connectors.models.prices import load_prices
 
 COUNTS = st.integers(0, 10_000_000)

@@ -43,7 +43,7 @@ from actors.turn.calling import NOBODY, REASONS, TOO_LONG
 from actors.turn.limits import TokenAllowance
 from actors.turn.machine import SEES_NOTHING, ModelFailed
 from connectors.app.assembly import CATALOGUE, LOCALE, load_voices
-from connectors.config.checks import shipped_settings
+from connectors.config.shipped import shipped_settings
 from runtime.testing import Reports, open_test_system
 from tests.support.phrases import fields, said
 from tests.support.puppet import Puppet

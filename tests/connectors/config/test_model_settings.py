@@ -10,7 +10,7 @@ import pytest
 from actors.models.budget import Budget, Limit
 from actors.models.catalogue import OWN, Prices
 from connectors.app.models import make_catalogue
-from connectors.config.checks import shipped_prices
+from connectors.config.shipped import shipped_prices
 from connectors.models.prices import load_prices, prices_of
 from connectors.models.program import ProgramPlace
 from connectors.settings.load import load_app

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from actors.commands.registry import COMMANDS
-from connectors.config.checks import is_loopback, shipped_settings
+from connectors.config.checks import is_loopback
+from connectors.config.shipped import shipped_settings
 from connectors.files.notebook import bug_file_of
 from connectors.settings.checks.tools import check_readable
 from connectors.settings.load import load_app

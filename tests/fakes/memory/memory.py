@@ -24,7 +24,7 @@ from actors.memory.messages import (
     ReviewNotes,
 )
 from actors.tree import memory_children
-from connectors.models.embedders import HashingEmbedder
+from connectors.models.embedders.local import HashingEmbedder
 from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit
 from runtime.supervision.supervisor import Supervisor

@@ -21,7 +21,7 @@ from actors import names
 from actors.config.memory import MemoryConfig
 from actors.messages.keys import parse_key
 from actors.tree import tree
-from connectors.models.embedders import HashingEmbedder
+from connectors.models.embedders.local import HashingEmbedder
 from runtime.sqlite.database import SqliteDatabase
 from runtime.sqlite.file import SqliteFile, SqliteOptions
 from runtime.sqlite.store import SqliteStore

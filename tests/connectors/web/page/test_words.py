@@ -20,7 +20,7 @@ from connectors.admin import conversations, schedule
 from connectors.app import app
 from connectors.app.reload import by_hand, rules
 from connectors.config import checks
-from connectors.config.checks import shipped_settings
+from connectors.config.shipped import shipped_settings
 from connectors.web import request as server
 from connectors.web.page import logins, request, site, words
 from connectors.web.page.chat import files, service
