@@ -2,9 +2,9 @@
 
 Imported when the first server is started, in a thread (`tree.py`): the library takes a
 second and 30 MB, and who has no servers needs none of it. A server is spoken to over
-its pipes (`connection.py`), or at an address (streamable HTTP), which is the
-operator's, from the settings; the library follows no redirect away from it, and what
-comes back is bounded here.
+its pipes (`stdio.py`), or at an address (streamable HTTP), which is the operator's,
+from the settings; the library follows no redirect away from it, and what comes back is
+bounded here.
 """
 
 from __future__ import annotations
@@ -42,16 +42,14 @@ from actors.rules.text.cleaning import one_line
 from connectors.mcp.connection import (
     LARGEST_MESSAGE,
     Gate,
-    Item,
     ServerAnswerError,
     ServerConnection,
     ServerEnd,
     ServerLostError,
-    Streams,
     ToolListing,
-    Traffic,
 )
 from connectors.mcp.session import MOST_TOOLS, listing_of
+from connectors.mcp.stdio import Item, Streams, Traffic
 from connectors.sandbox.plan import SandboxError
 from runtime import __version__
 

@@ -36,14 +36,9 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from connectors.config.mcp import McpServerConfig
-    from connectors.mcp.connection import (
-        Connect,
-        ServerConnection,
-        ServerEnd,
-        Streams,
-        Traffic,
-    )
+    from connectors.mcp.connection import Connect, ServerConnection, ServerEnd
     from connectors.mcp.session import McpFigures
+    from connectors.mcp.stdio import Streams, Traffic
     from connectors.sandbox.runner import Sandbox
 
 
