@@ -56,8 +56,12 @@ from connectors.files.blobs import BlobFolder, folder_of
 from connectors.files.personas import Personas
 from connectors.settings.checks.schedule import read_checklist
 from connectors.tools.workspace.files import Desks
-from connectors.web.context import Backstage
-from connectors.web.operations import AdminServer, Operations, make_admin_server
+from connectors.web.operations import (
+    AdminServer,
+    Backstage,
+    Operations,
+    make_admin_server,
+)
 from connectors.web.webhooks import IncomingWebhook, IncomingWebhooks
 from runtime.actor.dead_letters import DeadLetter
 from runtime.clock import Clock, SystemClock

@@ -8,10 +8,4 @@ have in common, `inbound.py` how a message gets into the company, `outbox.py` wh
 kept for clients that come back.
 """
 
-__all__ = [
-    "gates",
-    "markup",
-    "platforms",
-    "server_transport",
-    "terminal",
-]
+__all__ = ["markup", "platforms", "server_transport", "terminal"]

@@ -4,22 +4,27 @@ A kind is one package. Its `platform.py` describes it as a `Platform`: settings 
 their checks, limits, markup, what agents are told of it. Its `transport.py` and
 `doctor.py` are imported only when they are needed, because libraries take their time.
 `PACKAGES` is the one place where a kind is registered.
+
+`Gates` knows who takes the HTTP calls of chat platforms, by connector and account. A
+transport opens its gates while it listens; `connectors/web/webhooks.py` has the
+address. A gate looks at who brings something before a byte of it is read, or before it
+is taken.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 import msgspec
 
 from actors.config.presence import PresenceConfig
 from actors.messages.deliveries import TakesFiles
 from actors.rules.text.measure import CHARACTERS, Measure
-from connectors.chat.gates import Gates
 from connectors.config.app import AppConfig, ConnectorConfig
 from connectors.config.checks import RETIRED
 from runtime.errors import SettingsError
@@ -36,8 +41,7 @@ if TYPE_CHECKING:
     from connectors.asyncio_bridge.bridge import Bridge
     from connectors.chat.markup.dialect import Dialect
     from connectors.files.blobs import BlobFolder
-    from connectors.web.context import Backstage
-    from connectors.web.operations import Operations
+    from connectors.web.operations import Backstage, Operations
     from connectors.web.page.views.base import ViewSources
     from connectors.web.peers import Peers
     from connectors.web.webhooks import IncomingWebhooks
@@ -46,6 +50,133 @@ if TYPE_CHECKING:
     from runtime.ids import IdSource
     from runtime.store.port import Store
     from runtime.telemetry.metrics import Metrics
+
+
+Place = tuple[str, str]
+"""Connector and account; no account: the platform has one address for all of them."""
+
+
+class TokenGate(Protocol):
+    """Takes the calls for one account; a secret header shows that they are genuine."""
+
+    def lets_in(self, headers: Mapping[str, str]) -> bool:
+        """Return whether a request comes from the platform; fails closed.
+
+        Called on the server's thread: looks at nothing that changes.
+
+        Args:
+            headers: by their names in small letters.
+        """
+        ...
+
+    async def take(self, body: bytes) -> bool:
+        """Store the messages of a call; in a trio task.
+
+        Returns:
+            Whether the platform may forget it.
+        """
+        ...
+
+
+class PlatformCall(msgspec.Struct, frozen=True, kw_only=True):
+    """One HTTP request of a platform, as it came."""
+
+    method: str = "POST"
+    """`GET` only where the gate's `Terms` say so."""
+
+    query: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
+    """What stands behind the `?`, without what came twice."""
+
+    headers: Mapping[str, str]
+    """By their names in small letters; none that came twice, so that nobody who adds
+    one decides anything by it."""
+
+    body: bytes = b""
+    """Every byte, as signatures are over them."""
+
+
+class PlatformAnswer(msgspec.Struct, frozen=True):
+    """The HTTP answer to a platform."""
+
+    status: int
+    """With 401 and 503 the server says the rest."""
+
+    body: bytes = b""
+    media_type: str = "application/json"
+
+    retry_after: float | None = None
+    """Seconds after which it is to be brought again, with 503."""
+
+    refused: str = ""
+    """Why somebody was not let in, in one bounded word: put on record."""
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """Which requests the server may read for a gate."""
+
+    methods: tuple[str, ...] = ("POST",)
+    media_types: tuple[str, ...] = ("application/json",)
+
+    most_bytes: int | None = None
+    """Longest body; None: what the server reads of anybody's."""
+
+
+@runtime_checkable
+class SignedGate(Protocol):
+    """A gate whose platform signs the body and reads the answer."""
+
+    @property
+    def terms(self) -> Terms:
+        """What is read for it; constant for its life."""
+        ...
+
+    def lets_in(self, headers: Mapping[str, str]) -> bool:
+        """Return whether a body is to be read at all; as `TokenGate.lets_in`."""
+        ...
+
+    def check(self, call: PlatformCall) -> PlatformAnswer | None:
+        """Let a request in, or answer it at once: 401 if it is not the platform's.
+
+        Called on threads of the server's, so that strangers cost the actors nothing:
+        looks at nothing that changes. Fails closed.
+
+        Returns:
+            None: it comes from the platform, and goes on to `answer`.
+        """
+        ...
+
+    async def answer(self, call: PlatformCall) -> PlatformAnswer:
+        """Store the messages of a call; in a trio task."""
+        ...
+
+
+AnyGate = TokenGate | SignedGate
+
+
+class Gates:
+    """All open gates.
+
+    Read on the server's thread, so that the map is replaced and never changed.
+    """
+
+    def __init__(self) -> None:
+        self._open: Mapping[Place, AnyGate] = {}
+
+    def find(self, place: Place) -> AnyGate | None:
+        """Return a gate; None: there is none, or nobody is behind it now."""
+        return self._open.get(place)
+
+    @contextmanager
+    def opened(self, place: Place, gate: AnyGate) -> Generator[None]:
+        """Open a gate until the block ends."""
+        self._open = {**self._open, place: gate}
+        try:
+            yield
+        finally:
+            if self._open.get(place) is gate:
+                kept = {key: each for key, each in self._open.items() if key != place}
+                self._open = kept
+
 
 PACKAGES = (
     "connectors.chat.terminal",

@@ -3,10 +3,24 @@
 `HttpPool` is for platforms without an SDK. It keeps the deadlines and says what went
 wrong; whoever asks knows whether to ask again, and `until_answered` does so.
 `fetch_linked` fetches the files of platforms that give their addresses.
+
+JSON that nobody has checked is read here, too: whatever is missing or odd is simply
+empty. Strangers can send a platform messages of any shape, and platforms pass them on.
+
+Errors of platforms, and what each means to a courier. A platform turns its answers into
+these, or into finer kinds of them.
+
+PlatformError
+├── BusyError      not carried out, or safe to ask again; may know after how long
+├── LostError      asked, and nobody knows whether it was carried out
+│   └── GoneError  the connection itself has ended; another is to be opened
+├── RefusedError   asking again cannot help
+└── ShutOutError   the account is not let in, and will not be before somebody mends it
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -25,9 +39,174 @@ import httpx
 import msgspec
 import trio
 
+from actors.errors import DeliveryBusyError, DeliveryRefusedError, DeliveryUnknownError
 from actors.messages.inbound import Attachment
-from connectors.chat.errors import BusyError, GoneError, LostError, PlatformError
-from connectors.chat.lenient_json import Json, decode
+
+Json = dict[str, object]
+
+
+def decode(body: bytes) -> Json:
+    """Read a JSON object; a list comes as its `chunk`, as answers in pages have it.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    try:
+        found: object = msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        # Why: it refuses halves of characters, with which one event of one stranger
+        # would stop a whole account. `text` makes them whole.
+        found = json.loads(body)
+    if isinstance(found, list):
+        return {"chunk": cast("list[object]", found)}
+    if isinstance(found, dict):
+        return cast("Json", found)
+    raise ValueError("it is no JSON object")
+
+
+def table(value: object) -> Json:
+    """Return an object; empty if it is none."""
+    return cast("Json", value) if isinstance(value, dict) else {}
+
+
+def tables(value: object) -> tuple[Json, ...]:
+    """Return the objects of a list."""
+    if not isinstance(value, list):
+        return ()
+    found = cast("list[object]", value)
+    return tuple(cast("Json", each) for each in found if isinstance(each, dict))
+
+
+def text(value: object) -> str:
+    """Return a text that can be stored; empty if it is none."""
+    if not isinstance(value, str):
+        return ""
+    return value if value.isascii() else value.encode(errors="replace").decode()
+
+
+def texts(value: object) -> tuple[str, ...]:
+    """Return the texts of a list."""
+    if not isinstance(value, list):
+        return ()
+    found = cast("list[object]", value)
+    return tuple(text(each) for each in found if isinstance(each, str))
+
+
+def whole(value: object) -> int:
+    """Return a whole number; 0 if it is none, or beyond what a counter holds."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return 0
+    return value if abs(value) < 1 << 53 else 0
+
+
+LONGEST_ID = 512
+"""Characters of an id that is stored."""
+
+
+def is_id(value: str) -> bool:
+    """Return whether this is an id that can be stored, and answered to."""
+    return 0 < len(value) <= LONGEST_ID and value.isprintable() and " " not in value
+
+
+LONGEST_QUOTE = 200
+"""Characters of a platform's own words that are told."""
+
+# Chosen: whatever a platform asks for, whether it has changed its mind is found out
+# within an hour; an account is never switched off by one wrong number.
+LONGEST_ASKED = 3600.0
+"""Seconds of waiting that a platform is granted at most."""
+
+
+class PlatformError(Exception):
+    """A request to a platform failed."""
+
+
+class BusyError(PlatformError):
+    """The platform could not be reached, or has too much to do.
+
+    Args:
+        text: what happened.
+        retry_after: seconds it asked us to wait, or None.
+    """
+
+    def __init__(self, text: str, retry_after: float | None = None) -> None:
+        super().__init__(text)
+        self.retry_after = retry_after
+
+
+class LostError(PlatformError):
+    """The request was sent, and its answer got lost."""
+
+
+class GoneError(LostError):
+    """The connection that carries the requests has ended; repeating is in vain."""
+
+
+class RefusedError(PlatformError):
+    """The platform refuses this request for good.
+
+    Args:
+        text: what happened.
+        code: the platform's own word or number for it, as `M_FORBIDDEN` or `10003`;
+            empty if it has none.
+        status: of HTTP; 0 where that says nothing.
+    """
+
+    def __init__(self, text: str, code: str = "", status: int = 0) -> None:
+        super().__init__(text)
+        self.code = code
+        self.status = status
+
+    def says(self, *words: str) -> bool:
+        """Return whether the error's text contains one of these lower-case words."""
+        text = str(self).casefold()
+        return any(each in text for each in words)
+
+
+class ShutOutError(PlatformError):
+    """The platform does not accept the account's credentials."""
+
+
+def wait_asked(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds of an answer's `Retry-After`; None if it has none.
+
+    Args:
+        headers: by their small names.
+
+    Returns:
+        No more than `LONGEST_ASKED`.
+    """
+    seconds = headers.get("retry-after", "")
+    is_number = seconds.isascii() and seconds.isdigit()
+    return min(float(seconds), LONGEST_ASKED) if is_number else None
+
+
+@contextmanager
+def translated(look_again: float | None = None) -> Generator[None]:
+    """Turn a platform's errors into those of deliveries.
+
+    Args:
+        look_again: seconds until an account that is not let in is tried again; None:
+            as a courier does by itself.
+
+    Raises:
+        DeliveryBusyError: try again later.
+        DeliveryUnknownError: asked, and nobody knows.
+        DeliveryRefusedError: never try again.
+    """
+    try:
+        yield
+    except BusyError as error:
+        raise DeliveryBusyError(str(error), retry_after=error.retry_after) from error
+    except LostError as error:
+        raise DeliveryUnknownError(str(error)) from error
+    except ShutOutError as error:
+        # The operator can mend it; what is to be said is kept meanwhile.
+        text = f"the account is not let in: {error}"
+        raise DeliveryBusyError(text, retry_after=look_again) from error
+    except RefusedError as error:
+        raise DeliveryRefusedError(str(error)) from error
+
 
 T = TypeVar("T")
 

@@ -10,13 +10,13 @@ import msgspec
 from connectors.admin.audit import Found, matching
 from connectors.admin.display import moment, when
 from connectors.commands.common.database import DatabaseChoice, database_options
-from connectors.commands.common.options import since_option
 from connectors.commands.common.output import (
     complain,
     first_words,
     rows_options,
     say_json,
     say_rows,
+    since_option,
 )
 
 HEADERS = ("TIME", "CHAT", "SENDER", "AGENT", "STATUS", "SECONDS", "ASKED", "ANSWERED")

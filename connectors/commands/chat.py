@@ -18,10 +18,8 @@ import trio
 from connectors.app.app import open_app
 from connectors.app.reload.reload import Reloading, SettingsSource, Ways
 from connectors.chat.platforms import serving
-from connectors.chat.terminal.client import TerminalClient
-from connectors.chat.terminal.console import StandardConsole
-from connectors.chat.terminal.frames import CHAT, TerminalHello
-from connectors.chat.terminal.plain import PlainChat, PlainSettings
+from connectors.chat.terminal.client import CHAT, TerminalClient, TerminalHello
+from connectors.chat.terminal.plain import PlainChat, PlainSettings, StandardConsole
 from connectors.chat.terminal.platform import terminal_of, with_terminal
 from connectors.chat.terminal.transport import TerminalTransport, dial, socket_beside
 from connectors.commands import config_option, find_settings, given_settings

@@ -19,13 +19,14 @@ from connectors.commands.common.database import (
     database_of_store,
     database_options,
 )
-from connectors.commands.common.options import is_wanted, yes_option
 from connectors.commands.common.output import (
     FAILED,
     counted,
+    is_wanted,
     json_option,
     say,
     say_json,
+    yes_option,
 )
 from connectors.commands.people import PeopleRows
 from connectors.commands.records import (

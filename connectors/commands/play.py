@@ -18,9 +18,17 @@ from click.core import ParameterSource
 from connectors.admin.display import STATES, agent_of, read_inbound
 from connectors.app.app import open_app
 from connectors.app.shutdown import Drain
-from connectors.chat.terminal.console import StandardConsole
-from connectors.chat.terminal.playback import LINE, PlayingTransport, RoomSettings
-from connectors.chat.terminal.script import Cue, Play, Wait, check_agents, read_play
+from connectors.chat.terminal.plain import StandardConsole
+from connectors.chat.terminal.playback import (
+    LINE,
+    Cue,
+    Play,
+    PlayingTransport,
+    RoomSettings,
+    Wait,
+    check_agents,
+    read_play,
+)
 from connectors.commands import config_option
 from connectors.commands.common.database import database_at
 from connectors.commands.common.output import complain, say, table
@@ -42,7 +50,7 @@ if TYPE_CHECKING:
     from actors.transport import Transport
     from connectors.app.reload.reload import SettingsSource
     from connectors.chat.platforms import TransportParts
-    from connectors.chat.terminal.script import Play
+    from connectors.chat.terminal.playback import Play
     from runtime.store.database import Inspection
 
 

@@ -44,8 +44,13 @@ from connectors.app.tool_sources import allotted, skills_of
 from connectors.chat.terminal.platform import TerminalConfig
 from connectors.commands import config_option
 from connectors.commands.common.database import database_of, load_settings
-from connectors.commands.common.options import split_chat
-from connectors.commands.common.output import rows_options, say, say_json, table
+from connectors.commands.common.output import (
+    rows_options,
+    say,
+    say_json,
+    split_chat,
+    table,
+)
 from connectors.commands.common.running import (
     private_files,
     redacting,

@@ -20,12 +20,14 @@ from connectors.admin.queue import (
     retry_one,
 )
 from connectors.commands.common.database import DatabaseChoice, database_options
-from connectors.commands.common.options import is_wanted, named_or_all, refuse_unclear
 from connectors.commands.common.output import (
     FAILED,
     complain,
     first_words,
     indented,
+    is_wanted,
+    named_or_all,
+    refuse_unclear,
     rows_options,
     say,
     say_json,

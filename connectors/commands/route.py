@@ -25,18 +25,26 @@ from actors.rules.groups.explain import RouteExplanation, RuleStep, explain
 from actors.rules.groups.reply_windows import KIND, key_of, place_of
 from connectors.commands import config_option
 from connectors.commands.common.database import database_of, load_settings
-from connectors.commands.common.options import split_chat
-from connectors.commands.common.output import rows_options, say, say_json, table
+from connectors.commands.common.output import (
+    rows_options,
+    say,
+    say_json,
+    split_chat,
+    table,
+)
 from connectors.commands.common.staff import team_of
 from connectors.commands.pairing import is_let_in, policy_of, said
 from connectors.config.app import AppConfig
 from connectors.settings.checks.access import approvers
-from connectors.web.eliza.ids import ZERO, AgentIds, is_uuid, to_uuid
 from connectors.web.eliza.messages import (
     AGENT_SOURCE,
+    ZERO,
+    AgentIds,
     ElizaChannel,
     ElizaMessage,
     ElizaServer,
+    is_uuid,
+    to_uuid,
 )
 from connectors.web.eliza.platform import WebConfig
 from connectors.web.eliza.services.messages import Hearers, hearers_of

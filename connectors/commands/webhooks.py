@@ -33,10 +33,12 @@ from connectors.commands.common.database import (
     is_stored,
     load_settings,
 )
-from connectors.commands.common.options import is_wanted, named_or_all, refuse_unclear
 from connectors.commands.common.output import (
     FAILED,
     first_words,
+    is_wanted,
+    named_or_all,
+    refuse_unclear,
     rows_options,
     say,
     say_json,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from actors.messages.deliveries import Owed
 from actors.messages.inbound import Usage
 from actors.outbound.draft_rules import DraftPiece, DraftSpeakers
-from connectors.web.errors import ApiError, trouble_error
+from connectors.web.server import ApiError, trouble_error
 from runtime.clock import SystemClock
 
 if TYPE_CHECKING:

@@ -6,6 +6,10 @@ there names a person or a conversation. `/actors`, for `callboard tree`, needs o
 
 `AdminServer` serves these and nothing else, on an address of its own, wherever
 `callboard serve` runs; the `http` connector serves them beside its own routes.
+
+`CompanyContext` is the company as the ElizaOS channel reads and changes it, on the
+kernel's side. Settings may change at any time: ask again for each request, keep
+nothing.
 """
 
 from __future__ import annotations
@@ -13,8 +17,9 @@ from __future__ import annotations
 import asyncio
 import gzip
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 from starlette.responses import PlainTextResponse, Response
@@ -23,21 +28,33 @@ from starlette.routing import Route
 from connectors.asyncio_bridge.bridge import BridgeError
 from connectors.chat.server_transport import ListenError, ServerTransport
 from connectors.config.app import ADMIN_PORT
-from connectors.web.errors import ApiError, refuse
 from connectors.web.request import check_access
-from connectors.web.server import HttpSettings, make_app, open_socket, serve
+from connectors.web.server import (
+    ApiError,
+    HttpSettings,
+    make_app,
+    open_socket,
+    refuse,
+    serve,
+)
 from runtime.errors import MisuseError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Mapping
 
     from starlette.requests import Request
 
+    from actors.agents.roster import Roster
+    from actors.ports import Speaker, Transcriber
+    from actors.services import Services
     from connectors.asyncio_bridge.bridge import Bridge
     from connectors.chat.platforms import TransportParts
     from connectors.config.app import AdminConfig
+    from runtime.actor.ref import ActorRef
     from runtime.telemetry.metrics import Counter, Metrics
+
 
 LOG = EventLog("admin")
 
@@ -275,3 +292,36 @@ def make_admin_server(config: AdminConfig, parts: TransportParts) -> AdminServer
         )
         return None
     return server
+
+
+class Voice(Protocol):
+    """The models that transcribe recordings and speak texts, as the settings say."""
+
+    @property
+    def transcriber(self) -> Transcriber | None:
+        """Transcribes recordings; None: not set."""
+        ...
+
+    @property
+    def speaker(self) -> Speaker | None:
+        """Speaks texts; None: not set."""
+        ...
+
+
+@dataclass(frozen=True)
+class Backstage:
+    """Access to the agents, the settings and the end of the program."""
+
+    services: Services
+    roster: Callable[[], Roster]
+    """Gives all agents."""
+
+    find: Callable[[str], ActorRef | None]
+    """Gives a living actor by its name."""
+
+    voice: Callable[[], Voice]
+    settings: Callable[[], Mapping[str, str]]
+    """Writes all settings out, secrets masked: `models.main.model` and its value."""
+
+    end: Callable[[], None]
+    """Ends the program in order, as a signal from outside would."""

@@ -20,7 +20,7 @@ import httpx
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 
-from connectors.web.errors import MISDIRECTED, ApiError, error_body, refuse
+from connectors.web.server import MISDIRECTED, ApiError, error_body, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable

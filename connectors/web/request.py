@@ -14,14 +14,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 from actors.transport import RefusedAttempt
-from connectors.web.errors import (
+from connectors.web.server import (
     EXPECTED_ERRORS,
+    LOOPBACK_NAMES,
     RETRY_LATER,
     ApiError,
+    HttpSettings,
     refuse,
     translate,
 )
-from connectors.web.server import LOOPBACK_NAMES, HttpSettings
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

@@ -18,7 +18,7 @@ import pytest
 import socketio
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from connectors.web.eliza.ids import to_uuid
+from connectors.web.eliza.messages import to_uuid
 from tests.processes.running import PATIENCE, ROOT, served
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 
-from connectors.chat.whatsapp import content, events
+from connectors.chat.whatsapp import events, markup
 from tests.fakes.whatsapp.graph import SECRET, VERSION, FakeGraph, sign
 from tests.fakes.whatsapp.server import open_graph
 from tests.processes.running import ROOT
@@ -155,12 +155,12 @@ async def test_a_client_that_nobody_here_wrote_lives_with_the_fake(
     assert refused == ["ReEngagementMessage", "InvalidParameter", "ExpiredAccessToken"]
     for person, theirs in zip((ZOE, ROY), map(bare, graph.said), strict=False):
         theirs["text"] = {"preview_url": False} | theirs["text"]
-        assert theirs == content.message(person, "hi", "t", "wamid.1")
-    ours = content.reaction(ZOE, "wamid.1", "👍")
+        assert theirs == markup.message(person, "hi", "t", "wamid.1")
+    ours = markup.reaction(ZOE, "wamid.1", "👍")
     assert {key: graph.said[2][key] for key in ours} == ours
     assert list(map(bare, graph.read)) == [
-        content.read("wamid.1"),
-        content.read("wamid.1", is_typing=True),
+        markup.read("wamid.1"),
+        markup.read("wamid.1", is_typing=True),
     ]
 
 

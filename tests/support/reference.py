@@ -22,7 +22,7 @@ from actors.hooks.book import FinishedTurn, HookSubject
 from actors.hooks.chain import Event
 from actors.journal.notices import EVENTS
 from connectors.app.forwarding import STANDING_BY
-from connectors.chat.metrics import LABELS
+from connectors.chat.accounts import LABELS
 from connectors.cli import callboard
 from connectors.settings.load import settings_type
 from connectors.settings.schema import (

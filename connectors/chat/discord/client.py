@@ -1,20 +1,28 @@
-"""One bot as discord.py runs it; the only file here that lives on the asyncio edge.
+"""One agent's bot: as discord.py runs it, as the kernel knows it, and its errors.
 
-Its handlers tell the kernel what they hear, and never wait for it. Payloads of messages
-are passed on as they came, before discord.py reads them: one that it cannot read ends
-its client, and is not lost with it.
+Only `DiscordClient` lives on the asyncio edge. Its handlers tell the kernel what they
+hear, and never wait for it. Payloads of messages are passed on as they came, before
+discord.py reads them: one that it cannot read ends its client, and is not lost with it.
+
+`read_error` says what an error of discord.py, or of what is beneath it, means, in the
+kinds of `connectors/chat/requests.py`. `DiscordAccount` is the bot as the trio side
+knows it.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+import aiohttp
 import discord
 import msgspec
+import trio
 from discord import abc
 from discord.http import HTTPClient, Route
 
+from connectors.asyncio_bridge.bridge import BridgeError
+from connectors.chat.accounts import TYPING_TIMEOUT, AgentAccount
 from connectors.chat.discord.events import (
     Came,
     Changed,
@@ -30,15 +38,28 @@ from connectors.chat.discord.events import (
     Resumed,
     number,
 )
-from connectors.chat.errors import LostError, RefusedError
-from connectors.chat.lenient_json import Json, table, text, texts
+from connectors.chat.requests import (
+    LONGEST_QUOTE,
+    BusyError,
+    Json,
+    LostError,
+    PlatformError,
+    RefusedError,
+    ShutOutError,
+    table,
+    text,
+    texts,
+)
+from connectors.files.blobs import seconds_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from discord.state import ConnectionState
 
-    from connectors.chat.discord.platform import DiscordConfig
+    from connectors.asyncio_bridge.bridge import Bridge
+    from connectors.chat.discord.platform import DiscordAccountConfig, DiscordConfig
+
 
 GATEWAY = "wss://gateway.discord.gg"
 
@@ -438,3 +459,189 @@ def whole_id(known: str) -> int:
     if not found:
         raise RefusedError(f"{known!r} is no id of Discord's")
     return found
+
+
+UNAUTHORIZED, FORBIDDEN, TOO_MANY, SERVER_FAULT = 401, 403, 429, 500
+
+# Source: discord.py takes a 429 without a `Via` header for a ban by Cloudflare, which
+# Discord gives for 10 minutes after 10,000 invalid requests.
+BANNED_FOR = 600.0
+"""Seconds."""
+
+FAULTS = (
+    discord.DiscordException,
+    aiohttp.ClientError,
+    BridgeError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    TimeoutError,
+    TypeError,
+    ValueError,
+)
+"""What discord.py raises: its own errors, those of the network, and whatever an answer
+that it does not understand makes of its code."""
+
+NOT_ASKED = (aiohttp.ClientConnectorError, ConnectionRefusedError, BridgeError)
+
+CLOSE_CODES = {
+    4004: "the token is not taken (4004): make a new one in the developer portal (Bot,"
+    " Reset Token)",
+    4010: "an invalid shard was named (4010)",
+    4011: "the bot is in so many servers that it must be sharded (4011), which"
+    " Callboard does not do",
+    4012: "Discord no longer speaks this version of its gateway (4012): upgrade"
+    " discord.py",
+    4013: "an intent was asked for that does not exist (4013): upgrade discord.py",
+    4014: "an intent was asked for that the bot may not have (4014): switch on Message"
+    " Content Intent in the developer portal (Bot), or set message_content = false",
+}
+"""Source: developers' reference, "Gateway Close Event Codes": those after which nobody
+may connect again."""
+
+
+def read_error(error: Exception) -> PlatformError:
+    """Say what an error of discord.py, or of what is beneath it, means."""
+    if isinstance(error, PlatformError):
+        return error
+    if isinstance(error, discord.DiscordException):
+        return read_library(error)
+    return BusyError(told(error)) if isinstance(error, NOT_ASKED) else lost(error)
+
+
+def read_library(error: discord.DiscordException) -> PlatformError:
+    """Say what one of discord.py's own errors means."""
+    match error:
+        case discord.RateLimited():
+            return BusyError("too many requests", error.retry_after)
+        case discord.PrivilegedIntentsRequired():
+            return ShutOutError(CLOSE_CODES[4014])
+        case discord.LoginFailure():
+            return ShutOutError(CLOSE_CODES[4004].replace(" (4004)", ""))
+        case discord.ConnectionClosed() if error.code in CLOSE_CODES:
+            return ShutOutError(CLOSE_CODES[error.code])
+        case discord.HTTPException():
+            return read_refusal(error)
+        case _:
+            return lost(error)
+
+
+def lost(error: Exception) -> LostError:
+    """Say that nobody knows what became of a request."""
+    return LostError(told(error))
+
+
+def read_refusal(error: discord.HTTPException) -> PlatformError:
+    """Return the error that an answer other than 2xx means."""
+    words = " ".join(error.text.split())[:LONGEST_QUOTE]
+    said = f"HTTP {error.status}, {error.code}" + (f": {words}" if words else "")
+    if error.status == UNAUTHORIZED:
+        return ShutOutError(f"the token is not taken ({said})")
+    if error.status == TOO_MANY:
+        return BusyError(f"no more requests are taken ({said})", BANNED_FOR)
+    if error.status >= SERVER_FAULT:
+        # Why busy: messages carry a nonce, all else may be done twice.
+        return BusyError(said)
+    return RefusedError(said, str(error.code), error.status)
+
+
+def told(error: BaseException) -> str:
+    """Describe an error; some errors have no words."""
+    words = " ".join(str(error).split())[:LONGEST_QUOTE]
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__
+
+
+T = TypeVar("T")
+
+LEAVE_WITHIN = 3.0
+"""Seconds that the gateway may take to say goodbye."""
+
+
+class DiscordAccount(AgentAccount):
+    """The bot of one agent, whether it runs or not.
+
+    Args:
+        agent: whose it is.
+        config: its token.
+        bridge: leads to where it runs.
+        timeout: seconds a request may take.
+    """
+
+    kind = "bot"
+
+    def __init__(
+        self, agent: str, config: DiscordAccountConfig, bridge: Bridge, timeout: float
+    ) -> None:
+        super().__init__(agent, "Discord")
+        self.user = ""
+        """Its own id; empty before it was ever let in."""
+
+        self.bot: DiscordClient | None = None
+        """What runs now."""
+
+        self.settled = trio.Event()
+        """Set once it is known whether, and as whom, it is let in."""
+
+        token = config.token
+        self._token = token.reveal().strip() if token is not None else ""
+        self._bridge = bridge
+        self._timeout = timeout
+
+    async def run(self, bot: DiscordClient) -> None:
+        """Follow the gateway until cancelled or until it ends.
+
+        Raises:
+            ShutOutError: it is not let in.
+            PlatformError: anything else; a new bot may have more luck.
+        """
+        self.bot = bot
+        try:
+            await self._bridge.call(bot.run_on_edge, self._token)
+        except FAULTS as error:
+            raise read_error(error) from error
+        finally:
+            self.bot = None
+            await self._end(bot)
+
+    async def _end(self, bot: DiscordClient) -> None:
+        """Close a bot's connections, whatever happens meanwhile."""
+        with trio.CancelScope(shield=True), suppress(*FAULTS):
+            with trio.move_on_after(LEAVE_WITHIN):
+                await self._bridge.call(bot.end_on_edge)
+                return
+            with trio.move_on_after(LEAVE_WITHIN):
+                await self._bridge.call(bot.cut_on_edge)
+
+    async def ask(
+        self, do: Callable[[DiscordClient], Awaitable[T]], size: int = 0
+    ) -> T:
+        """Run a request of the bot on the asyncio loop.
+
+        Args:
+            do: what.
+            size: bytes of the file that goes with it.
+
+        Raises:
+            BusyError: not now.
+            LostError: nobody knows whether it was done.
+            RefusedError: never.
+            ShutOutError: it is not let in.
+        """
+        bot = self.bot
+        if bot is None:
+            raise BusyError(self.refused or "the bot does not run now")
+        within = seconds_for(size, self._timeout)
+        with trio.move_on_after(within):
+            try:
+                return await self._bridge.call(do, bot)
+            except FAULTS as error:
+                raise read_error(error) from error
+        raise LostError(f"not done after {within:g} s")
+
+    async def show_typing(self, channel: str, **_: object) -> None:
+        """Show for some seconds that it is writing; raises as `ask`."""
+        with trio.move_on_after(TYPING_TIMEOUT):
+            await self.ask(lambda bot: bot.show_typing(channel))

@@ -21,8 +21,15 @@ import trio
 
 from connectors.asyncio_bridge.bridge import BridgeBusyError, BridgeClosedError
 from connectors.chat.inbound import in_words, shown_name
-from connectors.chat.lenient_json import Json, table, tables, text, texts, whole
-from connectors.chat.requests import LinkedAttachment
+from connectors.chat.requests import (
+    Json,
+    LinkedAttachment,
+    table,
+    tables,
+    text,
+    texts,
+    whole,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -16,19 +16,17 @@ import trio
 from actors.errors import DeliveryRefusedError
 from actors.rules.text.limits import RecentMap
 from connectors.chat.accounts import prefixed, ready_accounts
-from connectors.chat.discord import content
+from connectors.chat.discord import markup
 from connectors.chat.discord.events import Channel, number, seconds_of
-from connectors.chat.errors import RefusedError, translated
-from connectors.chat.lenient_json import Json, table, tables, text
+from connectors.chat.requests import Json, RefusedError, table, tables, text, translated
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from actors.messages.deliveries import Delivery, Edit, Reaction
     from actors.messages.inbound import Address
-    from connectors.chat.discord.account import DiscordAccount
-    from connectors.chat.discord.client import DiscordClient
-    from connectors.chat.discord.commands import CommandChoices
+    from connectors.chat.discord.client import DiscordAccount, DiscordClient
+    from connectors.chat.discord.inbound import CommandChoices
 
 
 MOST_CHANNELS = 5_000
@@ -216,7 +214,7 @@ class DiscordPresence:
         ) -> Callable[[DiscordClient], Awaitable[None]]:
             if not edit.text:
                 return lambda bot: bot.take_back(channel, edit.receipt)
-            changed = content.changed(prefixed(edit, account.agent, self._name))
+            changed = markup.changed(prefixed(edit, account.agent, self._name))
             return lambda bot: bot.alter(channel, edit.receipt, changed)
 
         await self._senders.do(edit.agent, channel, order)

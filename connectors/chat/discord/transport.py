@@ -12,15 +12,22 @@ import trio
 
 from actors.messages.deliveries import Abilities, Delivery, Typing
 from actors.messages.inbound import Inbound
-from connectors.chat.accounts import AccountsTransport, BackgroundTyping, prefixed
+from connectors.chat.accounts import (
+    AccountsTransport,
+    BackgroundTyping,
+    PlatformMetrics,
+    prefixed,
+)
 from connectors.chat.bookmarks import ConnectorShelf
-from connectors.chat.discord import content
-from connectors.chat.discord.account import DiscordAccount
-from connectors.chat.discord.bookmarks import DiscordBookmarks, StoredDiscordBookmarks
-from connectors.chat.discord.client import READY_AFTER, DiscordClient
-from connectors.chat.discord.commands import CommandChoice
+from connectors.chat.discord import markup
+from connectors.chat.discord.client import READY_AFTER, DiscordAccount, DiscordClient
 from connectors.chat.discord.events import MOST_EVENTS, FileToSend
-from connectors.chat.discord.listener import DiscordListener
+from connectors.chat.discord.inbound import METRICS, CommandChoice, DiscordShared
+from connectors.chat.discord.listener import (
+    DiscordBookmarks,
+    DiscordListener,
+    StoredDiscordBookmarks,
+)
 from connectors.chat.discord.platform import PLATFORM, DiscordConfig
 from connectors.chat.discord.senders import (
     DiscordPresence,
@@ -28,10 +35,8 @@ from connectors.chat.discord.senders import (
     SentBefore,
     channel_of,
 )
-from connectors.chat.discord.shared import METRICS, DiscordShared
-from connectors.chat.errors import PlatformError, RefusedError, translated
-from connectors.chat.metrics import PlatformMetrics
 from connectors.chat.platforms import TransportParts
+from connectors.chat.requests import PlatformError, RefusedError, translated
 from connectors.files.blobs import bytes_of
 from runtime.telemetry.logs import EventLog
 
@@ -105,11 +110,11 @@ class DiscordTransport(AccountsTransport[DiscordAccount, DiscordListener]):
         config = self._shared.config
         return Abilities(
             is_idempotent=True,
-            max_part_chars=content.LIMIT.part,
-            measure=content.LIMIT.measure,
+            max_part_chars=markup.LIMIT.part,
+            measure=markup.LIMIT.measure,
             pace=config.pace,
             shows_typing=True,
-            typing_for=content.LIMIT.typing_for,
+            typing_for=markup.LIMIT.typing_for,
             takes_back=True,
             draft_pace=config.draft_pace,
             files=PLATFORM.takes_files,
@@ -134,7 +139,7 @@ class DiscordTransport(AccountsTransport[DiscordAccount, DiscordListener]):
 
         def order(account: DiscordAccount) -> Callable[[DiscordClient], Awaitable[str]]:
             text = prefixed(delivery, account.agent, self._name)
-            message = content.message(text, delivery.id, reply_to, file)
+            message = markup.message(text, delivery.id, reply_to, file)
 
             async def say(bot: DiscordClient) -> str:
                 said = ""
@@ -163,7 +168,7 @@ class DiscordTransport(AccountsTransport[DiscordAccount, DiscordListener]):
             return ""
         text = prefixed(delivery, account.agent, self._name)
         file, brought = delivery.file, self._brought(delivery)
-        message = content.changed(text) if file is None else content.brought(text, file)
+        message = markup.changed(text) if file is None else markup.brought(text, file)
         choice.said_by = delivery.id
         size = 0 if file is None else file.size
         with translated():

@@ -1,6 +1,6 @@
 """What models write, in the markup of each platform; pure.
 
-Models write Markdown. `parse.py` reads it into a tree (`tree.py`), and each platform
+Models write Markdown. `parse.py` reads it into a tree (`dialect.py`), and each platform
 has a dialect that says how to write the tree there; other packages call `render.py`.
 Nothing here talks to anybody.
 
@@ -10,9 +10,4 @@ included; what is rendered is valid by itself; and it is never longer than the p
 takes if the part was cut by `actors/journal/splitting.py`.
 """
 
-__all__ = [
-    "buttons",
-    "dialect",
-    "render",
-    "tree",
-]
+__all__ = ["dialect", "render"]

@@ -1,8 +1,18 @@
-"""What a dialect says about its platform's markup; `render.py` does the rest.
+"""A text as a tree, and what a dialect says about its platform's markup.
+
+`render.py` does the rest.
 
 A mention calls nobody unless the connector allows it word by word: a model may have
 been talked into writing one. Slack and WhatsApp know no backslash: where two signs in
 one paragraph could be taken for a pair of marks, look-alikes are written instead.
+
+The tree is what is shown, without any markup. Inside a paragraph there are no nested
+nodes: each piece of text carries its marks, so that a dialect whose marks must not
+overlap, or must not stand beside each other, can place them itself.
+
+Buttons stand for commands, as those that answer an approval question. A button says
+`approve:3F` when it is pressed, and whoever presses it has written `/approve 3F`: what
+stands before the colon says whose button it is.
 """
 
 from __future__ import annotations
@@ -11,11 +21,133 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeAlias
 
 import msgspec
 
-from connectors.chat.markup.tree import Code, Inline, Mark, Piece, Text, WebLink
+if TYPE_CHECKING:
+    from actors.messages.deliveries import Delivery
+
+
+Mark = Literal["strong", "em", "strike"]
+Align = Literal["left", "right", "center", ""]
+Marks: TypeAlias = tuple[Mark, ...]
+"""In the order in which they were opened."""
+
+
+class Text(msgspec.Struct, frozen=True):
+    """Literal text, without line breaks."""
+
+    text: str
+    marks: Marks = ()
+
+
+class Code(msgspec.Struct, frozen=True):
+    """Code inside a line."""
+
+    text: str
+    marks: Marks = ()
+
+
+class WebLink(msgspec.Struct, frozen=True):
+    """A link to an address that may be followed: http, https or mailto."""
+
+    text: str
+    """What is shown, without markup; never empty."""
+
+    href: str
+    marks: Marks = ()
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether what is shown is the address."""
+        return self.text in {self.href, self.href.removeprefix("mailto:")}
+
+
+class Break(msgspec.Struct, frozen=True):
+    """A new line inside a paragraph."""
+
+
+Piece: TypeAlias = Text | Code | WebLink | Break
+Inline: TypeAlias = tuple[Piece, ...]
+
+
+class Paragraph(msgspec.Struct, frozen=True):
+    """Text."""
+
+    inline: Inline
+    gap: bool = False
+    """Whether a blank line stands before it, as for all blocks."""
+
+
+class Heading(msgspec.Struct, frozen=True):
+    """A heading of level 1 to 6."""
+
+    level: int
+    inline: Inline
+    gap: bool = False
+
+
+class Fence(msgspec.Struct, frozen=True):
+    """A block of code."""
+
+    text: str
+    """Without the last line break."""
+
+    language: str = ""
+    gap: bool = False
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """A line across."""
+
+    gap: bool = False
+
+
+class Quote(msgspec.Struct, frozen=True):
+    """Blocks that are quoted."""
+
+    blocks: tuple[Block, ...]
+    gap: bool = False
+
+
+class Item(msgspec.Struct, frozen=True):
+    """One item of a list."""
+
+    blocks: tuple[Block, ...]
+    number: int | None = None
+    """None: it has a bullet."""
+
+    is_done: bool | None = None
+    """Whether a task is done; None: it is none."""
+
+    gap: bool = False
+
+
+class Items(msgspec.Struct, frozen=True):
+    """A list."""
+
+    items: tuple[Item, ...]
+    gap: bool = False
+
+
+class Table(msgspec.Struct, frozen=True):
+    """A table; each row has at most as many cells as the first, which is its head."""
+
+    rows: tuple[tuple[Inline, ...], ...]
+    aligns: tuple[Align, ...]
+    """Of each column; empty: as the platform likes."""
+
+    gap: bool = False
+
+
+Block: TypeAlias = Paragraph | Heading | Fence | Rule | Quote | Items | Table
+
+
+def words_of(inline: Inline) -> str:
+    """Give what a piece of text says, without markup; lines are joined by blanks."""
+    return "".join(" " if isinstance(piece, Break) else piece.text for piece in inline)
+
 
 JOINT = "\u200b"
 """A blank of no width: keeps apart what would mean something together."""
@@ -230,3 +362,49 @@ class Plain:
     def size(self, rendered: str) -> int:
         """Count characters."""
         return len(rendered)
+
+
+# The last of a question: what a model wrote of its call stands before.
+LEAVE = re.compile(r"/approve (\w{1,32}) or /deny \1\b(?!.*/approve )", re.DOTALL)
+
+PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
+
+LONGEST = 64
+"""Bytes of what a button says; Telegram takes no more."""
+
+UNKNOWN = "This button is no longer known."
+"""What somebody is told who pressed one that stands for nothing."""
+
+
+class Button(msgspec.Struct, frozen=True):
+    """One button under a message."""
+
+    word: str
+    """The command without its slash."""
+
+    value: str
+
+    @property
+    def label(self) -> str:
+        """What stands on it: the command, which may be written instead."""
+        return f"/{self.word} {self.value}"
+
+    @property
+    def says(self) -> str:
+        """What the platform tells when it is pressed."""
+        return f"{self.word}:{self.value}"
+
+
+def buttons_of(delivery: Delivery) -> tuple[Button, ...]:
+    """Give the buttons under a message: only the runtime's own words have some."""
+    asked = LEAVE.search(delivery.text) if delivery.kind == "notice" else None
+    if asked is None:
+        return ()
+    return tuple(Button(word, asked[1]) for word in ("approve", "deny"))
+
+
+def command_of(said: str) -> str:
+    """Give the command that a pressed button stands for; empty: for none."""
+    prefix, _, rest = said.partition(":")
+    value = " ".join(rest.split())
+    return f"/{prefix} {value}" if PREFIX.fullmatch(prefix) and value else ""

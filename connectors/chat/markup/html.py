@@ -12,7 +12,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from connectors.chat.markup.tree import (
+from connectors.chat.markup.dialect import (
     Break,
     Code,
     Fence,
@@ -28,7 +28,7 @@ from connectors.chat.markup.tree import (
 )
 
 if TYPE_CHECKING:
-    from connectors.chat.markup.tree import Align, Block, Inline, Mark, Marks, Piece
+    from connectors.chat.markup.dialect import Align, Block, Inline, Mark, Marks, Piece
 
 TAGS: dict[Mark, str] = {"strong": "strong", "em": "em", "strike": "s"}
 BOXES = {True: "☑ ", False: "☐ "}

@@ -13,7 +13,7 @@ import msgspec
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
-from connectors.chat.markup.tree import (
+from connectors.chat.markup.dialect import (
     Align,
     Block,
     Break,

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from connectors.chat.markup import html as web
-from connectors.chat.markup.dialect import JOINT, Dialect, MarkupLine
-from connectors.chat.markup.parse import read
-from connectors.chat.markup.tree import (
+from connectors.chat.markup.dialect import (
+    JOINT,
     Break,
     Code,
+    Dialect,
     Fence,
     Heading,
     Inline,
     Items,
+    MarkupLine,
     Paragraph,
     Quote,
     Rule,
@@ -28,9 +29,10 @@ from connectors.chat.markup.tree import (
     WebLink,
     words_of,
 )
+from connectors.chat.markup.parse import read
 
 if TYPE_CHECKING:
-    from connectors.chat.markup.tree import Align, Block, Item, Mark, Marks, Piece
+    from connectors.chat.markup.dialect import Align, Block, Item, Mark, Marks, Piece
 
 RULE = "———"
 DONE, OPEN = "☑ ", "☐ "

@@ -19,7 +19,7 @@ from connectors.chat.matrix.platform import PLATFORM
 if TYPE_CHECKING:
     from actors.messages.deliveries import Delivery
     from actors.messages.inbound import SentFile
-    from connectors.chat.lenient_json import Json
+    from connectors.chat.requests import Json
 
 PLAIN = re.compile(r"<p>[^<&]*</p>\s*")
 

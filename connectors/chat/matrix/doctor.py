@@ -6,10 +6,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from connectors.admin.probes import ABOUT, Finding, Probe
-from connectors.chat.errors import PlatformError, ShutOutError
-from connectors.chat.lenient_json import tables, text
-from connectors.chat.matrix.account import MatrixAccount
-from connectors.chat.matrix.api import Homeserver, MatrixCall, path_of
+from connectors.chat.matrix.account import (
+    Homeserver,
+    MatrixAccount,
+    MatrixCall,
+    path_of,
+)
+from connectors.chat.requests import PlatformError, ShutOutError, tables, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

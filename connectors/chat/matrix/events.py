@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import msgspec
 
 from connectors.chat.inbound import in_words, shown_name
-from connectors.chat.lenient_json import Json, table, tables, text, texts, whole
+from connectors.chat.requests import Json, table, tables, text, texts, whole
 
 Reason = Literal[
     "own",

@@ -10,21 +10,25 @@ import trio
 
 from connectors.chat.accounts import AccountHealth, BackgroundTyping
 from connectors.chat.bookmarks import read_bookmark
-from connectors.chat.errors import (
-    BusyError,
-    LostError,
-    PlatformError,
-    RefusedError,
-    ShutOutError,
-)
 from connectors.chat.inbound import Lanes
-from connectors.chat.lenient_json import Json, table, tables, text
-from connectors.chat.matrix.api import MatrixCall, path_of
+from connectors.chat.matrix.account import MatrixCall, path_of
 from connectors.chat.matrix.events import SAID
 from connectors.chat.matrix.inbound import MatrixArrivals, waiting
 from connectors.chat.matrix.rooms import come_or_go
 from connectors.chat.matrix.senders import StaleSigns
-from connectors.chat.requests import LONGEST_WAIT, until_answered
+from connectors.chat.requests import (
+    LONGEST_WAIT,
+    BusyError,
+    Json,
+    LostError,
+    PlatformError,
+    RefusedError,
+    ShutOutError,
+    table,
+    tables,
+    text,
+    until_answered,
+)
 from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
 
@@ -33,7 +37,7 @@ if TYPE_CHECKING:
 
     from actors.transport import Ingress
     from connectors.chat.matrix.account import MatrixAccount
-    from connectors.chat.matrix.shared import MatrixShared, Outcome
+    from connectors.chat.matrix.rooms import MatrixShared, Outcome
 
 
 class RoomNews(msgspec.Struct, frozen=True):

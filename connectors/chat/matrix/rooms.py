@@ -3,26 +3,50 @@
 A batch is done when all of its rooms are. A room that the server cannot tell of, while
 it answers all else, is given up for that batch; a server that is away is waited for,
 because then no room is better off, and what was said would be lost for nothing.
+
+`MatrixShared` is what all accounts of one homeserver share: metrics, settings, caches.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 import trio
 
-from connectors.chat.errors import BusyError, LostError, PlatformError, RefusedError
+from connectors.chat.accounts import Family, PlatformCounters, PlatformMetrics
 from connectors.chat.inbound import shown_name
-from connectors.chat.lenient_json import Json, table, tables, text, texts, whole
-from connectors.chat.matrix.api import MatrixCall, path_of
-from connectors.chat.requests import until_answered
+from connectors.chat.matrix.account import MatrixCall, path_of
+from connectors.chat.matrix.events import Reason
+from connectors.chat.requests import (
+    BusyError,
+    Json,
+    LostError,
+    PlatformError,
+    RefusedError,
+    table,
+    tables,
+    text,
+    texts,
+    until_answered,
+    whole,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-    from connectors.chat.matrix.account import MatrixAccount
+    from connectors.chat.bookmarks import Bookmarks
+    from connectors.chat.inbound import SeenMessages
+    from connectors.chat.matrix.account import Homeserver, MatrixAccount
+    from connectors.chat.matrix.inbound import Quotes
+    from connectors.chat.matrix.listener import InvitePolicy
+    from connectors.chat.matrix.platform import MatrixConfig
+    from runtime.clock import Clock
+    from runtime.ids import IdSource
+
 
 # Chosen: more than that is no conversation; of further members only numbers matter.
 MOST_MEMBERS = 10_000
@@ -280,3 +304,73 @@ class RoomDeadlines:
             raise
         self._stuck.pop(room_id, None)
         return answer
+
+
+Outcome = (
+    Reason
+    | Literal[
+        "handed_in",
+        "seen",
+        "old",
+        "encrypted_room",
+        "refused",
+        "lost",
+        "joined",
+        "declined",
+        "not_joined",
+        "media_left_out",
+    ]
+)
+"""The outcomes of events, beside the reasons to skip one. A message was stored
+(`handed_in`), refused by the company for good (`refused`), or not storable (`lost`).
+`seen`: another account submitted it. `old`: it was written before the account joined.
+`not_joined`: an invitation was accepted in vain. The rest is about invitations, rooms
+and files."""
+
+METRICS = partial(
+    PlatformCounters,
+    events=Family(
+        "callboard_matrix_events",
+        "What became of what homeservers sent, by account (the agent's name).",
+        "outcome",
+    ),
+    heard=Family(
+        "callboard_matrix_synced_timestamp_seconds",
+        "When an account last heard from its homeserver, in Unix seconds.",
+    ),
+    up=Family("callboard_matrix_up", "1 while an account hears its homeserver."),
+    reconnects=Family(
+        "callboard_matrix_reconnects",
+        "How often an account heard from its homeserver again after trouble.",
+    ),
+    gaps=Family(
+        "callboard_matrix_gaps",
+        "Gaps in a room's messages: filled, or left open.",
+        "outcome",
+    ),
+)
+"""Registers the metrics of all connectors of this platform."""
+
+
+@dataclass(frozen=True)
+class MatrixShared:
+    """All that the accounts on one homeserver share."""
+
+    connector: str
+    """The name of the connector, as in the settings."""
+
+    config: MatrixConfig
+    users: Mapping[str, str]
+    """Our agents by the ids of their accounts, in the order of the settings."""
+
+    homeserver: Homeserver
+    policy: InvitePolicy
+    rooms: MatrixRooms
+    seen: SeenMessages
+    quotes: Quotes
+    bookmarks: Bookmarks
+    metrics: PlatformMetrics[Outcome]
+    clock: Clock
+    ids: IdSource
+    received_sign: Callable[[], str]
+    """Gives the sign at messages that are worked on; empty: there is none here."""

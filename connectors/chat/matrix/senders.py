@@ -10,10 +10,18 @@ import trio
 
 from actors.errors import DeliveryRefusedError
 from connectors.chat.accounts import prefixed, ready_accounts
-from connectors.chat.errors import LostError, PlatformError, RefusedError, translated
-from connectors.chat.lenient_json import Json, table, tables, text
 from connectors.chat.matrix import content
-from connectors.chat.matrix.api import MatrixCall, path_of
+from connectors.chat.matrix.account import MatrixCall, path_of
+from connectors.chat.requests import (
+    Json,
+    LostError,
+    PlatformError,
+    RefusedError,
+    table,
+    tables,
+    text,
+    translated,
+)
 from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
 
@@ -23,8 +31,7 @@ if TYPE_CHECKING:
     from actors.messages.deliveries import Edit, Reaction
     from actors.transport import Ingress
     from connectors.chat.matrix.account import MatrixAccount
-    from connectors.chat.matrix.rooms import MatrixRooms, Room
-    from connectors.chat.matrix.shared import MatrixShared
+    from connectors.chat.matrix.rooms import MatrixRooms, MatrixShared, Room
 
 NOT_THERE = frozenset({"M_FORBIDDEN", "M_NOT_FOUND"})
 

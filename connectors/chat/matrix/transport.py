@@ -11,22 +11,23 @@ import msgspec
 from actors.config.presence import PresenceConfig
 from actors.journal.outbox import spoken
 from actors.messages.deliveries import Abilities, Delivery, Typing
-from connectors.chat.accounts import AccountsTransport, BackgroundTyping, prefixed
+from connectors.chat.accounts import (
+    AccountsTransport,
+    BackgroundTyping,
+    PlatformMetrics,
+    prefixed,
+)
 from connectors.chat.bookmarks import Bookmarks, ConnectorShelf, StoredBookmarks
-from connectors.chat.errors import translated
 from connectors.chat.inbound import SeenMessages
 from connectors.chat.matrix import content
-from connectors.chat.matrix.account import TYPING_FOR, MatrixAccount
-from connectors.chat.matrix.api import Homeserver
-from connectors.chat.matrix.files import MatrixUploads
-from connectors.chat.matrix.inbound import Quotes
+from connectors.chat.matrix.account import TYPING_FOR, Homeserver, MatrixAccount
+from connectors.chat.matrix.inbound import MatrixUploads, Quotes
 from connectors.chat.matrix.listener import InvitePolicy, MatrixListener
 from connectors.chat.matrix.platform import PLATFORM, MatrixConfig
-from connectors.chat.matrix.rooms import MatrixRooms, Room
+from connectors.chat.matrix.rooms import METRICS, MatrixRooms, MatrixShared, Room
 from connectors.chat.matrix.senders import MatrixPresence, MatrixSenders, send
-from connectors.chat.matrix.shared import METRICS, MatrixShared
-from connectors.chat.metrics import PlatformMetrics
 from connectors.chat.platforms import TransportParts
+from connectors.chat.requests import translated
 from runtime.telemetry.logs import EventLog
 
 LOG = EventLog("matrix")

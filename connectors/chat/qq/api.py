@@ -1,6 +1,6 @@
 """One agent's bot on QQ: its access token, its requests, and what refusals mean.
 
-The kinds of errors are those of `connectors/chat/errors.py`, and three finer ones.
+The kinds of errors are those of `connectors/chat/requests.py`, and three finer ones.
 
 Source: QQ, "接口调用与鉴权", "发送消息", "富媒体消息" and "错误码". Codes above
 40,000,000 are not listed there, and are those that other bots report.
@@ -15,17 +15,22 @@ import msgspec
 import trio
 
 from connectors.chat.accounts import AgentAccount
-from connectors.chat.errors import (
+from connectors.chat.requests import (
     LONGEST_QUOTE,
     BusyError,
+    HttpPool,
+    Json,
     LostError,
     PlatformError,
     RefusedError,
     ShutOutError,
+    decode,
+    read_json,
+    table,
+    text,
     wait_asked,
+    whole,
 )
-from connectors.chat.lenient_json import Json, decode, table, text, whole
-from connectors.chat.requests import HttpPool, read_json
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from connectors.admin.probes import ABOUT, Finding, Probe
-from connectors.chat.errors import PlatformError, ShutOutError
-from connectors.chat.lenient_json import table, text, whole
 from connectors.chat.qq.api import QQAccount
+from connectors.chat.requests import PlatformError, ShutOutError, table, text, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

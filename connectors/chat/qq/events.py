@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from connectors.chat.inbound import shown_name
-from connectors.chat.lenient_json import (
+from connectors.chat.requests import (
     LONGEST_ID,
     Json,
+    LinkedAttachment,
     decode,
     is_id,
     table,
@@ -25,7 +26,6 @@ from connectors.chat.lenient_json import (
     texts,
     whole,
 )
-from connectors.chat.requests import LinkedAttachment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

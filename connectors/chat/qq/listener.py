@@ -30,11 +30,21 @@ from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 from actors.messages.inbound import Address, Inbound, Quoted
 from connectors.chat.accounts import AccountHealth
 from connectors.chat.bookmarks import ReadMarks, read_bookmark
-from connectors.chat.errors import BusyError, LostError, PlatformError, ShutOutError
 from connectors.chat.inbound import MOST_IN_ALL, Album, Lanes, Submission, left_out
-from connectors.chat.lenient_json import Json, decode, table, text, whole
 from connectors.chat.qq.events import QQMessage, QQSkipped, read
-from connectors.chat.requests import Waits, fetch_linked
+from connectors.chat.requests import (
+    BusyError,
+    Json,
+    LostError,
+    PlatformError,
+    ShutOutError,
+    Waits,
+    decode,
+    fetch_linked,
+    table,
+    text,
+    whole,
+)
 from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
 
@@ -46,7 +56,7 @@ if TYPE_CHECKING:
     from connectors.chat.inbound import Trouble
     from connectors.chat.qq.api import QQAccount
     from connectors.chat.qq.events import QQPlace
-    from connectors.chat.qq.shared import Outcome, QQShared
+    from connectors.chat.qq.transport import Outcome, QQShared
 
     Tell = Callable[[QQAccount, QQPlace, str, str, str], Awaitable[object]]
     """Says words in a place, under a key, as an answer to a message."""

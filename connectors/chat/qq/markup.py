@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from connectors.chat.markup.dialect import JOINT, Plain, utf16
-from connectors.chat.markup.tree import WebLink
+from connectors.chat.markup.dialect import JOINT, Plain, WebLink, utf16
 
 CALLS = re.compile(r"<(?=[@#/a-zA-Z])|@(?=everyone)")
 """Signs with which something begins that QQ does not show as it is."""

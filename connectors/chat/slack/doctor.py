@@ -9,8 +9,7 @@ import msgspec
 
 from connectors.admin.probes import ABOUT, Finding, Probe
 from connectors.asyncio_bridge.bridge import Bridge
-from connectors.chat.errors import PlatformError
-from connectors.chat.lenient_json import text
+from connectors.chat.requests import PlatformError, text
 from connectors.chat.slack.account import SlackAccount
 from connectors.chat.slack.sdk import SdkWire
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from connectors.chat.slack.api import SlackLine
+    from connectors.chat.slack.account import SlackLine
     from connectors.chat.slack.platform import SlackAccountConfig, SlackConfig
 
 WITHIN = 10.0

@@ -13,8 +13,8 @@ from typing import Literal
 import msgspec
 
 from connectors.chat.inbound import shown_name
-from connectors.chat.lenient_json import Json, table, tables, text, whole
-from connectors.chat.markup.buttons import command_of
+from connectors.chat.markup.dialect import command_of
+from connectors.chat.requests import Json, table, tables, text, whole
 
 TS = re.compile(r"\d{1,12}\.\d{6}")
 CHANNEL = re.compile(r"[CDG][A-Z0-9]{1,30}")
@@ -459,3 +459,8 @@ def read_pressed(payload: Json, agent: str) -> SlackMessage | SlackSkipped:
         sender_name=shown_name(text(table(user).get("username"))),
         mentions=(agent,),
     )
+
+
+def next_cursor(answer: Json) -> str:
+    """Return where the next page begins; empty: there is none."""
+    return text(table(answer.get("response_metadata")).get("next_cursor"))

@@ -17,7 +17,6 @@ import trio
 from actors.messages.inbound import Address, Inbound, Quoted
 from actors.rules.text.languages import code_of
 from actors.rules.text.limits import RecentMap
-from connectors.chat.errors import PlatformError
 from connectors.chat.inbound import (
     MOST_IN_ALL,
     Album,
@@ -26,9 +25,8 @@ from connectors.chat.inbound import (
     left_out,
     shown_name,
 )
-from connectors.chat.lenient_json import Json, table, text
-from connectors.chat.markup.buttons import UNKNOWN
-from connectors.chat.slack.content import mrkdwn, quiet
+from connectors.chat.markup.dialect import UNKNOWN
+from connectors.chat.requests import Json, PlatformError, table, text
 from connectors.chat.slack.events import (
     SlackMessage,
     SlackSkipped,
@@ -41,7 +39,8 @@ from connectors.chat.slack.events import (
     read_command,
     read_pressed,
 )
-from connectors.chat.slack.files import fetch_file
+from connectors.chat.slack.markup import mrkdwn, quiet
+from connectors.chat.slack.senders import fetch_file
 from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
 
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
     from connectors.chat.inbound import Trouble
     from connectors.chat.slack.account import SlackAccount
     from connectors.chat.slack.events import Mark, SlackFile, SlackMessage
-    from connectors.chat.slack.shared import Outcome, SlackShared
+    from connectors.chat.slack.senders import Outcome, SlackShared
     from runtime.clock import Clock
 
     Done = Callable[[], Awaitable[None]]

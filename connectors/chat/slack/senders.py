@@ -1,25 +1,69 @@
-"""Chooses whose app sends, edits or reacts, and finds messages that it sent before."""
+"""Chooses whose app sends, edits or reacts, and finds messages that it sent before.
+
+Also files that come with messages or that agents send, and `SlackShared`: what all apps
+of one workspace share, metrics, settings, and caches.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Literal
 
 import trio
 
 from actors.errors import DeliveryRefusedError
-from connectors.chat.accounts import prefixed, ready_accounts
-from connectors.chat.errors import BusyError, RefusedError, translated
-from connectors.chat.lenient_json import Json, tables, text
-from connectors.chat.slack.backfill import next_cursor
-from connectors.chat.slack.content import delivery_id, mrkdwn
-from connectors.chat.slack.events import at, is_ts, made_at, message_id, taken_apart
+from actors.messages.inbound import Attachment, Quoted, SentFile
+from actors.rules.text.limits import RecentMap
+from connectors.chat.accounts import (
+    Family,
+    PlatformCounters,
+    PlatformMetrics,
+    prefixed,
+    ready_accounts,
+)
+from connectors.chat.requests import (
+    BusyError,
+    Json,
+    LostError,
+    PlatformError,
+    RefusedError,
+    table,
+    tables,
+    text,
+    translated,
+    until_answered,
+)
+from connectors.chat.slack.events import (
+    Ours,
+    Reason,
+    SlackFile,
+    at,
+    is_ts,
+    made_at,
+    message_id,
+    next_cursor,
+    taken_apart,
+)
+from connectors.chat.slack.markup import delivery_id, mrkdwn, shared
+from connectors.files.blobs import BlobFolder, bytes_of
+from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
+    from pathlib import Path
 
     from actors.messages.deliveries import Delivery, Edit, Reaction
-    from connectors.chat.slack.account import SlackAccount
+    from connectors.chat.bookmarks import Bookmarks
+    from connectors.chat.inbound import SeenMessages
+    from connectors.chat.platforms import Gates
+    from connectors.chat.slack.account import SlackAccount, SlackWire
+    from connectors.chat.slack.inbound import SlackPeople
+    from connectors.chat.slack.platform import SlackConfig
+    from runtime.clock import Clock
+    from runtime.ids import IdSource
 
 
 # Chosen: an app that is in more hears them all; it only does not know of others there.
@@ -261,3 +305,320 @@ async def sign(
     except RefusedError as error:
         if error.code not in HARMLESS:
             raise
+
+
+# Chosen: a moment's trouble costs nobody a file, and a longer one holds a message, and
+# all that follows it in its channel, back for no longer than this.
+TRIED_WITHIN = 20.0
+"""Seconds after which no further try is begun; one try may take longer by itself."""
+
+
+async def fetch_file(
+    file: SlackFile, account: SlackAccount, most: int
+) -> tuple[Attachment | None, str]:
+    """Fetch a file; a server that has too much to do is asked again for a while.
+
+    Args:
+        file: which.
+        account: who may have it.
+        most: bytes.
+
+    Returns:
+        The attachment, or why there is none.
+    """
+    if not file.url:
+        return None, "Slack does not have it"
+    if file.size > most:
+        return None, f"it is above {most} bytes"
+    try:
+        content, media_type = await until_answered(
+            partial(account.fetch, file.url, most), lambda _: None, TRIED_WITHIN
+        )
+    except PlatformError as error:
+        return None, str(error)
+    if media_type == "text/html" and file.media_type != "text/html":
+        # Why: without the scope, Slack answers with the page of its login.
+        return None, "the app may not: give it the scope files:read"
+    return (
+        Attachment(
+            kind=file.kind,
+            name=file.name,
+            media_type=file.media_type or media_type,
+            content=content,
+        ),
+        "",
+    )
+
+
+LOG = EventLog("slack")
+
+WAITS = (0.0, 0.5, 1.0, 2.0)
+"""Seconds before each time that Slack is asked for the message of a file."""
+
+# Chosen: Slack names no time; people see files within seconds.
+SETTLES = 30.0
+"""Seconds after which a file that is not in the history was not shared."""
+
+MOST_ASKED = 200
+"""Deliveries of which it is remembered when they were to be shared."""
+
+
+class SlackUploads:
+    """Uploads files to one workspace.
+
+    Args:
+        blobs: has the bytes; None: nobody has.
+    """
+
+    def __init__(self, blobs: BlobFolder | None) -> None:
+        self._blobs = blobs
+        self._asked: RecentMap[str, float] = RecentMap(MOST_ASKED)
+
+    async def say(
+        self, delivery: Delivery, file: SentFile, words: str, account: SlackAccount
+    ) -> str:
+        """Share a delivery's file in its channel or thread.
+
+        Args:
+            delivery: which.
+            file: what it brings.
+            words: what is said of it; may be empty.
+            account: by whose app.
+
+        Returns:
+            The message's id; where Slack does not tell it soon, the file's in its
+            place, which no edit and no sign finds.
+
+        Raises:
+            DeliveryRefusedError: its bytes are gone.
+            PlatformError: `LostError` only if it may have been shared.
+        """
+        path = bytes_of(self._blobs, file)
+        try:
+            known = await bring(file, path, account)
+        except LostError as error:
+            raise BusyError(f"the file was not brought to Slack: {error}") from error
+        self._note(delivery.id)
+        body = shared(delivery, words, known, file.name)
+        await account.ask("files.completeUploadExternal", body)
+        channel = delivery.address.chat
+        return message_id(channel, await moment(known, channel, account) or known)
+
+    async def find(
+        self, delivery: Delivery, account: SlackAccount, others: Collection[str]
+    ) -> str | None:
+        """Look for a file in its channel or thread.
+
+        One that the same app shared there shortly before, with the same title and
+        size, is taken for it, unless it is known to be another: the person has it.
+
+        Raises:
+            BusyError: it is not there, and may still come.
+            PlatformError: it cannot be looked for.
+        """
+        is_it = partial(brings, delivery, account, others)
+        found = await find(delivery, account, is_it)
+        if found is not None:
+            return found
+        since = self._asked.get(delivery.id)
+        if since is None:  # as after a restart
+            since = self._note(delivery.id)
+        left = since + SETTLES - trio.current_time()
+        if left > 0:
+            raise BusyError("Slack may still be sharing the file", left)
+        return None
+
+    def _note(self, delivery_id: str) -> float:
+        now = self._asked[delivery_id] = trio.current_time()
+        return now
+
+
+async def bring(file: SentFile, path: Path, account: SlackAccount) -> str:
+    """Bring a file's bytes to Slack, where nobody sees them yet; gives its id there.
+
+    Raises:
+        PlatformError: it is not there.
+    """
+    asked = {"filename": file.name, "length": file.size}
+    answer = await account.ask("files.getUploadURLExternal", asked)
+    url, known = text(answer.get("upload_url")), text(answer.get("file_id"))
+    if not url or not known:
+        raise LostError("Slack gave no address for the file")
+    await account.put(url, path, file.size)
+    return known
+
+
+async def moment(file: str, channel: str, account: SlackAccount) -> str:
+    """Ask for the `ts` of the message that shares a file; empty: not known (yet)."""
+    for wait in WAITS:
+        await trio.sleep(wait)
+        try:
+            answer = await account.ask("files.info", {"file": file})
+        except PlatformError as error:
+            LOG.warning("message of a file not known", file=file, why=str(error))
+            return ""
+        shares = table(table(answer.get("file")).get("shares"))
+        for kind in ("public", "private"):
+            for each in tables(table(shares.get(kind)).get(channel)):
+                if is_ts(text(each.get("ts"))):
+                    return text(each.get("ts"))
+    return ""
+
+
+def brings(
+    delivery: Delivery, account: SlackAccount, others: Collection[str], shown: Json
+) -> bool:
+    """Return whether a message is the one that shares a delivery's file."""
+    file, channel = delivery.file, delivery.address.chat
+    by_it = account.user == text(shown.get("user"))
+    by_it = by_it or account.bot == text(shown.get("bot_id"))
+    if file is None or not by_it:
+        return False
+    names = [text(shown.get("ts"))]
+    found = False
+    for each in tables(shown.get("files")):
+        names.append(text(each.get("id")))
+        is_same = text(each.get("title")) == file.name
+        found = found or (is_same and each.get("size", file.size) == file.size)
+    return found and not any(message_id(channel, name) in others for name in names)
+
+
+MOST_SAID = 2_000
+"""Messages of ours that are remembered, by receipt and by delivery."""
+
+MOST_COMMANDS = 1_000
+"""Slash commands of which is remembered where they may be answered."""
+
+LONGEST_QUOTE = 2_000
+"""Characters of each."""
+
+
+class SlackSent:
+    """Messages that our apps sent recently."""
+
+    def __init__(self, most: int = MOST_SAID) -> None:
+        self._most = most
+        self._said: OrderedDict[str, Quoted] = OrderedDict()
+        self._receipts: OrderedDict[str, str] = OrderedDict()
+
+    def note(self, delivery_id: str, receipt: str, text: str, agent: str) -> None:
+        """Remember a message that an agent's app sent."""
+        self._receipts[delivery_id] = receipt
+        self._said[receipt] = Quoted(text[:LONGEST_QUOTE], agent=agent)
+        for each in (self._receipts, self._said):
+            while len(each) > self._most:
+                each.popitem(last=False)
+
+    def receipt_of(self, delivery_id: str) -> str | None:
+        """Return the receipt of a delivery; None: it is not known."""
+        return self._receipts.get(delivery_id)
+
+    def others(self, delivery_id: str) -> frozenset[str]:
+        """Return the receipts of all deliveries but one."""
+        known = self._receipts.items()
+        return frozenset(receipt for each, receipt in known if each != delivery_id)
+
+    def quote(self, receipt: str) -> Quoted | None:
+        """Return what a message of ours said; None: it is none, or is forgotten."""
+        return self._said.get(receipt)
+
+
+Outcome = (
+    Reason
+    | Literal[
+        "handed_in",
+        "seen",
+        "refused",
+        "lost",
+        "overflow",
+        "gone",
+        "media_left_out",
+    ]
+)
+"""The outcomes of events, beside the reasons to skip one. A message was stored
+(`handed_in`), refused by the company for good (`refused`), or not storable (`lost`).
+`seen`: another app submitted it, or it came again. `overflow`: too many waited, and
+Slack sends it again. `gone`: not even the channel's history has it any more. The HTTP
+server counts calls with a wrong signature."""
+
+SETTLED_WITHIN = 10.0
+"""Seconds that an app waits for the others before it hears anything."""
+
+METRICS = partial(
+    PlatformCounters,
+    events=Family(
+        "callboard_slack_events",
+        "What became of what Slack sent, by account (the agent's name).",
+        "outcome",
+    ),
+    heard=Family(
+        "callboard_slack_heard_timestamp_seconds",
+        "When an app last heard from Slack, in Unix seconds.",
+    ),
+    up=Family("callboard_slack_up", "1 while an app can hear Slack."),
+    reconnects=Family(
+        "callboard_slack_reconnects",
+        "Connections after the first: asked for by Slack, or after trouble.",
+        "why",
+    ),
+    gaps=Family(
+        "callboard_slack_gaps",
+        "Gaps in a channel's messages: filled, or left open.",
+        "outcome",
+    ),
+)
+"""Registers the metrics of all connectors of this platform."""
+
+
+@dataclass(frozen=True)
+class SlackShared:
+    """All that the apps in one workspace share."""
+
+    connector: str
+    """The name of the connector, as in the settings."""
+
+    config: SlackConfig
+    accounts: Mapping[str, SlackAccount]
+    """By agent, in the order of the settings."""
+
+    wire: SlackWire
+    rooms: SlackChannels
+    people: SlackPeople
+    seen: SeenMessages
+    bookmarks: Bookmarks
+    metrics: PlatformMetrics[Outcome]
+    gates: Gates
+    clock: Clock
+    ids: IdSource
+    said: SlackSent = field(default_factory=SlackSent)
+    response_urls: RecentMap[str, str] = field(
+        default_factory=lambda: RecentMap[str, str](MOST_COMMANDS)
+    )
+    """By a slash command's id: where it may be answered. Forgotten at a stop; it is
+    then answered in the channel."""
+
+    def ours(self) -> Ours:
+        """Return by what our own apps are known, as far as they were let in."""
+        known = [each for each in self.accounts.values() if each.user]
+        return Ours(
+            users={each.user: each.agent for each in known},
+            bots=frozenset(each.bot for each in known),
+        )
+
+    async def wait_all_introduced(self) -> None:
+        """Wait a while until all apps have asked who they are.
+
+        What they say themselves is no message.
+        """
+        with trio.move_on_after(SETTLED_WITHIN):
+            for each in self.accounts.values():
+                await each.introduced.wait()
+
+    async def wait_all_placed(self) -> None:
+        """Wait a while until all apps have asked in which channels they are.
+
+        Who of those that a message calls is there decides who is asked.
+        """
+        with trio.move_on_after(SETTLED_WITHIN):
+            for each in self.accounts.values():
+                await each.placed.wait()

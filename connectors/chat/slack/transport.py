@@ -13,28 +13,36 @@ import trio
 
 from actors.errors import DeliveryBusyError, DeliveryUnknownError
 from actors.messages.deliveries import Abilities, Delivery, Typing
-from connectors.chat.accounts import AccountsTransport, BackgroundTyping, prefixed
+from connectors.chat.accounts import (
+    AccountsTransport,
+    BackgroundTyping,
+    PlatformMetrics,
+    prefixed,
+)
 from connectors.chat.bookmarks import Bookmarks, ConnectorShelf, StoredBookmarks
-from connectors.chat.errors import LostError, RefusedError, translated
 from connectors.chat.inbound import SeenMessages
-from connectors.chat.lenient_json import text
-from connectors.chat.metrics import PlatformMetrics
+from connectors.chat.requests import LostError, RefusedError, text, translated
 from connectors.chat.slack import senders as reconciling
 from connectors.chat.slack.account import SlackAccount
-from connectors.chat.slack.content import message, whisper
 from connectors.chat.slack.events import is_ts, message_id
-from connectors.chat.slack.files import SlackUploads
 from connectors.chat.slack.inbound import SlackPeople
 from connectors.chat.slack.listener import SlackListener
+from connectors.chat.slack.markup import message, whisper
 from connectors.chat.slack.platform import PLATFORM, SlackConfig
 from connectors.chat.slack.sdk import SdkWire
-from connectors.chat.slack.senders import SlackChannels, SlackPresence, SlackSenders
-from connectors.chat.slack.shared import METRICS, SlackShared
+from connectors.chat.slack.senders import (
+    METRICS,
+    SlackChannels,
+    SlackPresence,
+    SlackSenders,
+    SlackShared,
+    SlackUploads,
+)
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from connectors.chat.platforms import TransportParts
-    from connectors.chat.slack.api import SlackWire
+    from connectors.chat.slack.account import SlackWire
 
 LOG = EventLog("slack")
 

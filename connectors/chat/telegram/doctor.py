@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 import trio
 
 from connectors.admin.probes import ABOUT, Finding, Probe
-from connectors.chat.errors import PlatformError, ShutOutError
+from connectors.chat.requests import PlatformError, ShutOutError
 from connectors.chat.telegram.account import TelegramAccount
-from connectors.chat.telegram.webhooks import address_of, known_webhook
+from connectors.chat.telegram.listener import address_of, known_webhook
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import httpx
 
+    from connectors.chat.telegram.events import User, WebhookState
     from connectors.chat.telegram.platform import TelegramConfig
-    from connectors.chat.telegram.types import User, WebhookState
 
 WITHIN = 10.0
 """Seconds for each bot."""

@@ -12,22 +12,29 @@ import msgspec
 import trio
 
 from actors.messages.inbound import Address, Attachment, Inbound, Quoted
-from connectors.chat.errors import PlatformError, RefusedError, ShutOutError
 from connectors.chat.inbound import MOST_IN_ALL, Album, Submission, left_out
-from connectors.chat.markup.buttons import UNKNOWN, command_of
-from connectors.chat.requests import until_answered
-from connectors.chat.telegram import content
-from connectors.chat.telegram.api import TelegramCall
+from connectors.chat.markup.dialect import UNKNOWN, command_of
+from connectors.chat.requests import (
+    PlatformError,
+    RefusedError,
+    ShutOutError,
+    until_answered,
+)
+from connectors.chat.telegram import markup
+from connectors.chat.telegram.account import TelegramCall
 from connectors.chat.telegram.events import (
+    ChatName,
     Event,
+    FilePath,
+    Malformed,
     Membership,
+    MessageName,
     Moved,
     Pressed,
     TelegramMessage,
     read,
     with_agents,
 )
-from connectors.chat.telegram.types import ChatName, FilePath, Malformed, MessageName
 from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
 
@@ -37,9 +44,8 @@ if TYPE_CHECKING:
     from actors.transport import Ingress
     from connectors.chat.inbound import Ended, Trouble
     from connectors.chat.telegram.account import TelegramAccount
-    from connectors.chat.telegram.events import TelegramAttachment
-    from connectors.chat.telegram.shared import Outcome, TelegramShared
-    from connectors.chat.telegram.types import Update, User
+    from connectors.chat.telegram.events import TelegramAttachment, Update, User
+    from connectors.chat.telegram.senders import Outcome, TelegramShared
 
 LOG = EventLog("telegram")
 
@@ -92,7 +98,7 @@ class TelegramSubmitter:
 
     async def _tell(self, inbound: Inbound, words: str, _: Trouble) -> None:
         chat = self._shared.moves.now(int(inbound.address.chat.partition("@")[0]))
-        params = content.words(words) | {"chat_id": chat}
+        params = markup.words(words) | {"chat_id": chat}
         if inbound.address.thread:
             params["message_thread_id"] = int(inbound.address.thread)
         call = TelegramCall(
@@ -102,7 +108,7 @@ class TelegramSubmitter:
 
     async def _answer(self, pressed: Pressed, words: str) -> None:
         """End the waiting that a pressed button shows."""
-        params: content.Params = {"callback_query_id": pressed.query_id}
+        params: markup.Params = {"callback_query_id": pressed.query_id}
         if words:
             params["text"] = words
         call = TelegramCall(
@@ -387,7 +393,7 @@ async def fetch_file(
     if file.size > most:
         return None, too_much
     try:
-        content = await until_answered(
+        markup = await until_answered(
             partial(fetch_once, file, bot, most), lambda _: None, TRIED_WITHIN
         )
     except ShutOutError:
@@ -400,7 +406,7 @@ async def fetch_file(
             kind=file.kind,
             name=file.name,
             media_type=file.media_type,
-            content=content,
+            content=markup,
         ),
         "",
     )

@@ -9,6 +9,8 @@ Telegram gives each message to whoever asks, and ends all other questions (409):
 programs with one token would each get a part of what people write. A lock on a file
 holds for as long as its program lives, however that ends. Programs on other machines
 are found out by Telegram's 409 only.
+
+By webhook, it keeps the bot's webhook set, and reports when Telegram cannot reach it.
 """
 
 from __future__ import annotations
@@ -23,16 +25,31 @@ from typing import TYPE_CHECKING
 import trio
 
 from connectors.chat.bookmarks import read_bookmark
-from connectors.chat.errors import BusyError, PlatformError, RefusedError, ShutOutError
 from connectors.chat.inbound import Lanes
-from connectors.chat.requests import LONGEST_WAIT, Waits, until_answered
-from connectors.chat.telegram.account import TelegramAccount, TelegramHealth
-from connectors.chat.telegram.api import TelegramCall
-from connectors.chat.telegram.errors import ConflictError
-from connectors.chat.telegram.events import KINDS
+from connectors.chat.requests import (
+    LONGEST_WAIT,
+    BusyError,
+    PlatformError,
+    RefusedError,
+    ShutOutError,
+    Waits,
+    until_answered,
+)
+from connectors.chat.telegram.account import (
+    ConflictError,
+    TelegramAccount,
+    TelegramCall,
+    TelegramHealth,
+)
+from connectors.chat.telegram.events import (
+    KINDS,
+    Malformed,
+    WebhookState,
+    read_update,
+    read_updates,
+    whole,
+)
 from connectors.chat.telegram.inbound import Spoken, TelegramArrivals
-from connectors.chat.telegram.types import Malformed, read_update, read_updates, whole
-from connectors.chat.telegram.webhooks import TelegramWebhook, address_of, take_away
 from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
 
@@ -42,8 +59,128 @@ if TYPE_CHECKING:
 
     from actors.transport import Ingress
     from connectors.chat.accounts import BackgroundTyping
-    from connectors.chat.telegram.shared import TelegramShared
-    from connectors.chat.telegram.types import Update
+    from connectors.chat.telegram.events import Update
+    from connectors.chat.telegram.platform import TelegramConfig
+    from connectors.chat.telegram.senders import TelegramShared
+    from runtime.clock import Clock
+
+
+LOG = EventLog("telegram")
+
+LOOK_EVERY = 60.0
+"""Seconds between two looks at what Telegram says of the webhook."""
+
+RECENT = 180.0
+"""Seconds for which a failure to reach us counts, while something waits."""
+
+ONE_AT_A_TIME = 1
+"""Connections that Telegram opens to us: more could bring a chat's messages in another
+order than they were written."""
+
+
+def address_of(config: TelegramConfig, connector: str, agent: str) -> str:
+    """Return the address at which Telegram reaches the webhook of a bot."""
+    return f"{config.webhook_url.rstrip('/')}/platforms/{connector}/{agent}"
+
+
+class TelegramWebhook:
+    """The webhook of one bot.
+
+    Args:
+        bot: whose.
+        url: where Telegram is to reach it.
+        secret: what it is to say there.
+        health: takes note of how it goes.
+        clock: gives Unix seconds.
+    """
+
+    def __init__(
+        self,
+        bot: TelegramAccount,
+        url: str,
+        secret: str,
+        health: TelegramHealth,
+        clock: Clock,
+    ) -> None:
+        self._bot = bot
+        self._url = url
+        self._secret = secret
+        self._health = health
+        self._clock = clock
+
+    async def run(self) -> None:
+        """Look after it until cancelled.
+
+        Raises:
+            ShutOutError: the bot is not let in.
+        """
+        await until_answered(self._put, self._health.note)
+        LOG.info("webhook set", bot=self._bot.agent, url=self._url)
+        while True:
+            await until_answered(self._look, self._health.note)
+            await trio.sleep(LOOK_EVERY)
+
+    async def _put(self) -> None:
+        params = {
+            "url": self._url,
+            "secret_token": self._secret,
+            "allowed_updates": KINDS,
+            "max_connections": ONE_AT_A_TIME,
+            "drop_pending_updates": False,
+        }
+        call = TelegramCall(
+            method="setWebhook", params=params, timeout=self._bot.timeout
+        )
+        try:
+            await self._bot.do(call)
+        except RefusedError as error:
+            raise BusyError(
+                f"Telegram does not take the webhook {self._url}: {error}", LONGEST_WAIT
+            ) from error
+
+    async def _look(self) -> None:
+        """See whether it is still set, and reached.
+
+        Raises:
+            BusyError: it is not.
+        """
+        found = await known_webhook(self._bot)
+        if found.url != self._url:
+            error = ConflictError(
+                "another program took the webhook away; it is set again"
+            )
+            self._health.note(error)
+            await self._put()
+            return
+        since = self._clock.wall() - found.last_error_date
+        if found.pending_update_count and since < RECENT:
+            self._health.note(
+                BusyError(f"Telegram cannot reach us: {found.last_error_message}")
+            )
+            return
+        self._health.heard()
+
+
+async def known_webhook(bot: TelegramAccount) -> WebhookState:
+    """Ask what webhook a bot has; raises as `TelegramAccount.ask`."""
+    call = TelegramCall(method="getWebhookInfo", timeout=bot.timeout)
+    return await bot.ask(call, WebhookState)
+
+
+async def take_away(bot: TelegramAccount, health: TelegramHealth) -> None:
+    """Take a webhook away, because with one there is no asking; nothing is dropped.
+
+    Raises:
+        ShutOutError: the bot is not let in.
+        RefusedError: this is no Bot API.
+    """
+    found = await until_answered(partial(known_webhook, bot), health.note)
+    if not found.url:
+        return
+    LOG.warning("webhook taken away: this program asks", bot=bot.agent)
+    params = {"drop_pending_updates": False}
+    call = TelegramCall(method="deleteWebhook", params=params, timeout=bot.timeout)
+    await until_answered(partial(bot.do, call), health.note)
 
 
 @contextmanager
@@ -84,8 +221,6 @@ def lock_file(folder: Path, bot: int) -> int | None:
     except OSError:
         return None
 
-
-LOG = EventLog("telegram")
 
 GRACE = 5.0
 """Seconds that Telegram may take beyond what it was asked to wait."""

@@ -14,30 +14,33 @@ from pathlib import Path
 from actors.errors import DeliveryError
 from actors.messages.deliveries import Abilities, Delivery, Typing
 from actors.rules.text.limits import RecentMap
-from connectors.chat.accounts import AccountsTransport, BackgroundTyping, prefixed
+from connectors.chat.accounts import (
+    AccountsTransport,
+    BackgroundTyping,
+    PlatformMetrics,
+    prefixed,
+)
 from connectors.chat.bookmarks import ConnectorShelf
-from connectors.chat.errors import translated
 from connectors.chat.inbound import SeenMessages
-from connectors.chat.metrics import PlatformMetrics
 from connectors.chat.platforms import TransportParts
-from connectors.chat.telegram import content
+from connectors.chat.requests import translated
+from connectors.chat.telegram import markup
 from connectors.chat.telegram.account import TelegramAccount
-from connectors.chat.telegram.groups import (
+from connectors.chat.telegram.events import MessageName, read_chat, read_message
+from connectors.chat.telegram.listener import TelegramListener
+from connectors.chat.telegram.platform import PLATFORM, TelegramConfig
+from connectors.chat.telegram.senders import (
+    METRICS,
     GroupMembers,
     GroupMoves,
     MessageNumbers,
     StoredTelegramBookmarks,
     TelegramBookmarks,
-)
-from connectors.chat.telegram.listener import TelegramListener
-from connectors.chat.telegram.platform import PLATFORM, TelegramConfig
-from connectors.chat.telegram.senders import (
     TelegramPresence,
     TelegramSenders,
+    TelegramShared,
     TelegramTarget,
 )
-from connectors.chat.telegram.shared import METRICS, TelegramShared
-from connectors.chat.telegram.types import MessageName, read_chat, read_message
 from connectors.files.blobs import bytes_of
 from runtime.telemetry.logs import EventLog
 
@@ -130,7 +133,7 @@ class TelegramTransport(AccountsTransport[TelegramAccount, TelegramListener]):
         if delivery.id in self._said:
             return self._said[delivery.id]
         text = prefixed(delivery, target.bot.agent, self._name).rstrip()
-        params = content.message(
+        params = markup.message(
             delivery,
             text,
             topic=target.topic,

@@ -41,8 +41,7 @@ from rich.text import Text
 from rich.theme import Theme
 
 from connectors.admin.display import make_safe
-from connectors.chat.terminal.client import files_in
-from connectors.chat.terminal.frames import (
+from connectors.chat.terminal.client import (
     FromCompany,
     TerminalDraft,
     TerminalRoster,
@@ -51,6 +50,7 @@ from connectors.chat.terminal.frames import (
     TerminalTold,
     TerminalTyping,
     TerminalWelcome,
+    files_in,
 )
 from connectors.chat.terminal.plain import (
     BACK,

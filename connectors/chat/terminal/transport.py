@@ -39,7 +39,7 @@ from actors.messages.inbound import Address, Inbound
 from connectors.chat.inbound import attachment
 from connectors.chat.outbox import ClientOutbox, client_name, platform_id
 from connectors.chat.server_transport import AwaitedMessages, MessageOver
-from connectors.chat.terminal.frames import (
+from connectors.chat.terminal.client import (
     CHAT,
     READS_TERMINAL,
     FrameReader,

@@ -3,6 +3,8 @@
 A session reads the answers from the database, behind the last message that this
 connection sent: nothing twice, in order, and a client that reads slowly costs no
 memory.
+
+All visits of one connector share metrics, settings, and caches.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import hmac
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -48,7 +51,13 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from actors.messages.deliveries import Draft, Typing
-    from connectors.chat.websocket.shared import SocketShared
+    from actors.transport import Ingress
+    from connectors.chat.outbox import ClientOutbox
+    from connectors.chat.server_transport import AwaitedMessages
+    from connectors.chat.websocket.platform import WebSocketConfig
+    from runtime.clock import Clock
+    from runtime.ids import IdSource
+    from runtime.telemetry.metrics import Metrics
 
 
 HELLO_WITHIN = 10.0
@@ -531,3 +540,79 @@ def too_fast(most: int, wait: float) -> FrameError:
     """Say that too much comes."""
     told = f"more than {most} messages in a minute"
     return FrameError("too_fast", told, AGAIN, round(wait, 1))
+
+
+class SocketCounters:
+    """The metrics that all WebSocket connectors share."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        name = ("connector",)
+        self.connected = metrics.gauge(
+            "callboard_websocket_connected", "Clients that are connected now.", name
+        )
+        self.ended = metrics.counter(
+            "callboard_websocket_ended",
+            "Connections that ended, by why: closed, broken, slow, silent, idle, …",
+            (*name, "why"),
+        )
+        self.frames = metrics.counter(
+            "callboard_websocket_frames",
+            "Frames of clients, by what became of them: a type, or an error's code.",
+            (*name, "outcome"),
+        )
+        self.told = metrics.counter(
+            "callboard_websocket_told",
+            "Frames that clients were told: message, draft, lost, …",
+            (*name, "type"),
+        )
+        self.bytes = metrics.counter(
+            "callboard_websocket_bytes",
+            "Bytes of connections that have ended, by direction: in, out.",
+            (*name, "direction"),
+        )
+
+
+class SocketMetrics:
+    """The metrics of one connector."""
+
+    def __init__(self, counters: SocketCounters, connector: str) -> None:
+        self._counters = counters
+        self._connector = connector
+
+    def show(self, connected: int) -> None:
+        """Show how many clients are connected."""
+        self._counters.connected.set(connected, self._connector)
+
+    def end(self, why: str, bytes_in: int, bytes_out: int) -> None:
+        """Count a connection that ended."""
+        self._counters.ended.add(1, self._connector, why)
+        self._counters.bytes.add(bytes_in, self._connector, "in")
+        self._counters.bytes.add(bytes_out, self._connector, "out")
+
+    def frame(self, outcome: str) -> None:
+        """Count a frame of a client."""
+        self._counters.frames.add(1, self._connector, outcome)
+
+    def told(self, kind: str) -> None:
+        """Count a frame that a client was told."""
+        self._counters.told.add(1, self._connector, kind)
+
+
+@dataclass(frozen=True)
+class SocketShared:
+    """What all visits of one connector share: metrics, settings, and caches."""
+
+    connector: str
+    config: WebSocketConfig
+    clock: Clock
+    ids: IdSource
+    kept: ClientOutbox
+    metrics: SocketMetrics
+    agents: Callable[[], tuple[str, ...]]
+    """Names those that people can speak to now."""
+
+    make_client: Callable[[], str]
+    """Makes an id for a client that brings none; nobody can guess it."""
+
+    ingress: Ingress
+    awaited: AwaitedMessages

@@ -30,11 +30,13 @@ from connectors.chat.websocket.frames import ClientGoneError, ClientRefusedError
 from connectors.chat.websocket.session import (
     HELLO_WITHIN,
     Guest,
+    SocketCounters,
+    SocketMetrics,
+    SocketShared,
     Visit,
     let_go,
     receive,
 )
-from connectors.chat.websocket.shared import SocketCounters, SocketMetrics, SocketShared
 from connectors.config.checks import is_loopback
 from runtime.errors import StoreError, StoreUnavailableError
 from runtime.fairness import PlacesHeld

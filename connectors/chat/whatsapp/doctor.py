@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from connectors.admin.probes import ABOUT, Finding, Probe
-from connectors.chat.errors import PlatformError, RefusedError, ShutOutError
-from connectors.chat.lenient_json import Json, table, text
-from connectors.chat.whatsapp.account import WhatsAppAccount
-from connectors.chat.whatsapp.api import GraphApi
+from connectors.chat.requests import (
+    Json,
+    PlatformError,
+    RefusedError,
+    ShutOutError,
+    table,
+    text,
+)
+from connectors.chat.whatsapp.account import GraphApi, WhatsAppAccount
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,9 +13,9 @@ import trio
 from actors.errors import DeliveryBusyError, DeliveryRefusedError, DeliveryUnknownError
 from actors.rules.text.limits import RecentMap
 from connectors.chat.accounts import prefixed, window_closed
-from connectors.chat.errors import RefusedError, translated
-from connectors.chat.whatsapp import content
-from connectors.chat.whatsapp.errors import MissingError, WindowError
+from connectors.chat.requests import RefusedError, translated
+from connectors.chat.whatsapp import markup
+from connectors.chat.whatsapp.events import MissingError, WindowError
 from connectors.chat.whatsapp.platform import PLATFORM
 from connectors.files.blobs import BlobFolder, bytes_of
 from runtime.telemetry.logs import EventLog
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from actors.messages.inbound import SentFile
     from connectors.chat.platforms import TransportParts
     from connectors.chat.whatsapp.account import WhatsAppAccount
-    from connectors.chat.whatsapp.shared import WhatsAppShared
+    from connectors.chat.whatsapp.inbound import WhatsAppShared
 
 
 LOG = EventLog("whatsapp")
@@ -58,7 +58,7 @@ class WhatsAppSenders:
             DeliveryRefusedError: it is none of ours.
         """
         try:
-            number_id, person = content.parted(chat)
+            number_id, person = markup.parted(chat)
         except ValueError as error:
             raise DeliveryRefusedError(str(error)) from error
         number = self._shared.numbers.get(number_id)
@@ -91,11 +91,11 @@ class WhatsAppSenders:
     ) -> str:
         file = delivery.file
         media = None if file is None else await self._uploads.bring(file, number)
-        marker = content.marker_of(delivery.id)
+        marker = markup.marker_of(delivery.id)
         words = prefixed(delivery, number.agent, self._name).rstrip()
         reply_to = self._shown_above(delivery)
         self._shared.said.intend(marker, delivery.address.chat)
-        body = content.message(person, words, marker, reply_to, media)
+        body = markup.message(person, words, marker, reply_to, media)
         try:
             return await number.send(body)
         except WindowError:
@@ -104,7 +104,7 @@ class WhatsAppSenders:
             if not reply_to:
                 raise
         # What it was to stand below may be gone, and the words count.
-        body = content.message(person, words, marker, media=media)
+        body = markup.message(person, words, marker, media=media)
         return await number.send(body)
 
     def _shown_above(self, delivery: Delivery) -> str:
@@ -124,8 +124,8 @@ class WhatsAppSenders:
         if template is None or delivery.id in self._announced:
             await trio.lowlevel.checkpoint()
             raise self._outside(delivery)
-        file, marker = delivery.file, content.marker_of(delivery.id)
-        words = content.one_line(prefixed(delivery, number.agent, self._name))
+        file, marker = delivery.file, markup.marker_of(delivery.id)
+        words = markup.one_line(prefixed(delivery, number.agent, self._name))
         is_whole = file is None and len(words) <= template.max_chars
         if file is not None:
             words = f"{words} [{file.name}]".strip()
@@ -133,7 +133,7 @@ class WhatsAppSenders:
             words = f"{words[: template.max_chars - 1].rstrip()}…"
         if is_whole:
             shared.said.intend(marker, delivery.address.chat)
-        body = content.template(person, template, words, marker if is_whole else "")
+        body = markup.template(person, template, words, marker if is_whole else "")
         message_id = await number.send(body)
         shared.metrics.event(number.agent, "template")
         if is_whole:
@@ -213,7 +213,7 @@ class WhatsAppPresence:
     async def react(self, reaction: Reaction) -> None:
         """Put a sign at a message; a number has one there, the newest. See the port."""
         number, person = self._senders.choose(reaction.address.chat)
-        body = content.reaction(person, reaction.message, reaction.sign)
+        body = markup.reaction(person, reaction.message, reaction.sign)
         try:
             with translated(MEND_WAIT):
                 await number.send(body)
@@ -234,10 +234,10 @@ BAD_PARAMETER = "100"
 """Meta's number, also for a file of a type that it does not take."""
 
 TAKEN = (
-    content.PICTURES
-    | content.VIDEOS
-    | content.SOUNDS
-    | frozenset(content.OFFICE_FILES.values())
+    markup.PICTURES
+    | markup.VIDEOS
+    | markup.SOUNDS
+    | frozenset(markup.OFFICE_FILES.values())
     | {"application/pdf", "text/plain"}
 )
 """Types that Meta takes for sure; of others it is asked."""
@@ -256,20 +256,20 @@ class WhatsAppUploads:
             RecentMap(MOST_KNOWN)
         )
 
-    async def bring(self, file: SentFile, number: WhatsAppAccount) -> content.Media:
+    async def bring(self, file: SentFile, number: WhatsAppAccount) -> markup.Media:
         """Return what Meta calls a file, after it was brought there.
 
         Raises:
             DeliveryRefusedError: its bytes are gone.
             PlatformError: as `WhatsAppAccount.upload`.
         """
-        kind, now = content.type_of(file), trio.current_time()
+        kind, now = markup.type_of(file), trio.current_time()
         key = (number.id, file.digest, kind, file.name)
         media_id, until = self._known.get(key, ("", now))
         if now >= until:
             media_id = await self._bring(file, kind, number)
             self._known[key] = media_id, now + KNOWN_FOR
-        return content.Media(media_id, file)
+        return markup.Media(media_id, file)
 
     async def _bring(self, file: SentFile, kind: str, number: WhatsAppAccount) -> str:
         path = bytes_of(self._blobs, file)

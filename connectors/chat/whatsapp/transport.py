@@ -1,6 +1,6 @@
 """The transport of WhatsApp: agents with numbers of their own.
 
-Messages come in by a gate on the HTTP server (`webhooks.py`), answers go out to the
+Messages come in by a gate on the HTTP server (`inbound.py`), answers go out to the
 Graph API. WhatsApp knows no id of ours: if the answer to a request gets lost, a status
 that brings back our marker shows that the message was sent.
 """
@@ -13,19 +13,22 @@ import trio
 
 from actors.journal.outbox import spoken
 from actors.messages.deliveries import Abilities, Delivery, Typing
-from connectors.chat.accounts import PlatformTransport
-from connectors.chat.errors import (
+from connectors.chat.accounts import PlatformMetrics, PlatformTransport
+from connectors.chat.requests import (
     LostError,
     PlatformError,
     RefusedError,
     ShutOutError,
     translated,
 )
-from connectors.chat.metrics import PlatformMetrics
-from connectors.chat.whatsapp import content
-from connectors.chat.whatsapp.account import WhatsAppAccount
-from connectors.chat.whatsapp.api import GraphApi
-from connectors.chat.whatsapp.inbound import WhatsAppSubmitter
+from connectors.chat.whatsapp import markup
+from connectors.chat.whatsapp.account import GraphApi, WhatsAppAccount
+from connectors.chat.whatsapp.inbound import (
+    METRICS,
+    WhatsAppShared,
+    WhatsAppSubmitter,
+    WhatsAppWebhooks,
+)
 from connectors.chat.whatsapp.platform import PLATFORM, WhatsAppConfig
 from connectors.chat.whatsapp.senders import (
     MEND_WAIT,
@@ -34,8 +37,6 @@ from connectors.chat.whatsapp.senders import (
     WhatsAppSenders,
     WhatsAppTyping,
 )
-from connectors.chat.whatsapp.shared import METRICS, WhatsAppShared
-from connectors.chat.whatsapp.webhooks import WhatsAppWebhooks
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ class WhatsAppTransport(PlatformTransport):
     async def deliver(self, delivery: Delivery) -> str:
         """Send one message to its person; see the port."""
         shared, chat = self._shared, delivery.address.chat
-        marker = content.marker_of(delivery.id)
+        marker = markup.marker_of(delivery.id)
         known = shared.said.find(marker)
         if known:
             await trio.lowlevel.checkpoint()

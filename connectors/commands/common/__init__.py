@@ -1,17 +1,8 @@
 """Parts that several commands share.
 
 `database.py` opens the database that a command line names, `editing.py` changes the
-settings file, `options.py` has options, `output.py` prints tables and JSON,
-`running.py` runs a company until it is stopped, `staff.py` reads and changes who works
-here. Begin with `database.py`.
+settings file, `output.py` has options and prints tables and JSON, `running.py` runs a
+company until it is stopped. Begin with `database.py`.
 """
 
-__all__ = [
-    "database",
-    "editing",
-    "options",
-    "output",
-    "running",
-    "staff",
-    "whole_backup",
-]
+__all__ = ["database", "editing", "output", "running", "staff"]

@@ -18,11 +18,11 @@ from connectors.commands.common.output import say
 from connectors.commands.init.choices import (
     TEMPLATES,
     ChoiceError,
+    persona_text,
     read_agent,
     read_one,
 )
 from connectors.commands.init.main import TEMPLATE_FOLDER, make_folders, undo
-from connectors.commands.init.text import persona_text
 from connectors.config.app import AppConfig
 from connectors.settings.editing import (
     EditedSettings,

@@ -1,4 +1,8 @@
-"""`callboard doctor`: look and ask around, and say what is wrong and what to do."""
+"""`callboard doctor`: look and ask around, and say what is wrong and what to do.
+
+It looks at the database and the folders that are written to, at hooks, servers of
+tools, webhooks and what is due; it changes nothing and starts none of them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,9 @@ import re
 import shutil
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from functools import partial
+from importlib.metadata import entry_points
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -27,37 +33,310 @@ from connectors.admin.probes import (
     told,
     who_listens,
 )
+from connectors.admin.schedule import all_rows
+from connectors.admin.settings import EMPTIED, left_beside
+from connectors.app.webhooks import way_to
 from connectors.chat.platforms import platform_of, setting_of
 from connectors.commands import config_option, find_settings, given_settings
+from connectors.commands.common.database import (
+    database_at,
+    database_of,
+    database_of_store,
+)
 from connectors.commands.common.output import json_option, say, say_json, wrapped
 from connectors.commands.common.running import run_interruptible
-from connectors.commands.doctor.database import check_database, check_folder
 from connectors.commands.doctor.models import model_probes
-from connectors.commands.doctor.others import (
-    check_doors,
-    check_hooks,
-    check_schedule,
-    check_servers,
-    webhook_probes,
-)
+from connectors.config.app import AppConfig, HttpConfig, StoreConfig
+from connectors.config.checks import is_loopback
+from connectors.config.hooks import HookConfig, WebhookOutConfig
 from connectors.config.models import CliModelConfig
+from connectors.config.tools import FetchConfig
+from connectors.fetch.messages import (
+    FetchError,
+    FetchRefusedError,
+    FetchRequest,
+    FetchTooLargeError,
+)
+from connectors.hooks.runner import GROUP
 from connectors.mcp.doctor import server_probes
 from connectors.models.program import confinement_of
 from connectors.sandbox.plan import SandboxError, Standing, territory
 from connectors.sandbox.runner import FEATURES, open_sandbox
 from connectors.settings.load import load_app
-from runtime.errors import SettingsError
+from runtime.disk import barrier, user
+from runtime.errors import (
+    CorruptError,
+    SettingsError,
+    StoreError,
+    StoreRefusedError,
+    StoreTooNewError,
+)
+from runtime.store.database import Database
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     import httpx
 
     from actors.config.agents import AgentConfig
     from connectors.admin.probes import State
-    from connectors.config.app import AppConfig, ConnectorConfig
+    from connectors.config.app import ConnectorConfig
     from connectors.sandbox.runner import Sandbox
     from runtime.config.loader import Settings
+
+
+LITTLE_SPACE = 200 * 1024 * 1024
+"""Bytes free; the database's log alone may take a tenth of that between two looks."""
+
+CURES: dict[type[StoreError], str] = {
+    CorruptError: "stop Callboard, then callboard restore COPY",
+    StoreTooNewError: "install the release that wrote it: a copy would be older",
+    StoreRefusedError: "give another database under [store] in the settings",
+}
+"""What to do about a database that cannot be opened; of another error, its text says
+all."""
+
+
+def check_database(store: StoreConfig) -> Iterator[Finding]:
+    """Check the engine's version, and that the database can be used."""
+    path = Path(store.path)
+    if store.kind == "postgresql":
+        yield look_at_database_server(store)
+        yield from check_folder("database", path.absolute().parent)
+        return
+    try:
+        version = database_at(path).engine_version()
+    except StoreRefusedError as error:
+        yield Finding("wrong", "sqlite", str(error), "pip install --upgrade apsw")
+    else:
+        yield Finding("ok", "sqlite", version)
+    yield look_at(path)
+    yield from check_folder("database", path.absolute().parent)
+
+
+def look_at_database_server(store: StoreConfig) -> Finding:
+    """Say what stands in the database on a server."""
+    try:
+        database = database_of_store(store)
+        version = database.engine_version()
+        if not database.exists():
+            text = f"{database.name} (version {version}) has no tables yet"
+            return Finding("ok", "database", f"{text}; the next start makes them")
+    except SettingsError as error:
+        return Finding("wrong", "database", error.text, error.hint)
+    except StoreError as error:
+        return Finding("wrong", "database", str(error), cure_of(error))
+    return opened(database, f"{database.name} (version {version})")
+
+
+def look_at(path: Path) -> Finding:
+    """Say what stands at the database's path."""
+    database = database_at(path)
+    try:
+        size = path.stat().st_size if database.exists() else None
+    except StoreError as error:
+        cure = f"chown or chmod {path.parent}"
+        return Finding("wrong", "database", str(error), cure)
+    if size is None:
+        return Finding("ok", "database", f"{path} is not there yet")
+    if size == 0 and (beside := left_beside(path)):
+        return Finding("wrong", "database", EMPTIED.format(path, beside[0]))
+    if size == 0 and path.is_file():
+        text = f"{path} is an empty file: the next start makes a new database of it"
+        cure = "if it should hold something: callboard restore COPY, before that start"
+        return Finding("warning", "database", text, cure)
+    if not os.access(path, os.R_OK | os.W_OK):
+        text = f"{path} cannot be read and written by {user()}"
+        return Finding("wrong", "database", text, f"chown or chmod {path}")
+    link = f", a link to {path.resolve()}" if path.is_symlink() else ""
+    return opened(database, f"{database.name}{link}")
+
+
+def opened(database: Database, name: str) -> Finding:
+    """Open a database that is there, and say whose it is."""
+    try:
+        is_current = database.is_current()
+        database.refuse_damaged()
+    except StoreError as error:
+        return Finding("wrong", "database", str(error), cure_of(error))
+    words = " (an earlier release's; the next start brings it up to date)"
+    return Finding("ok", "database", f"{name}{'' if is_current else words}")
+
+
+def cure_of(error: StoreError) -> str:
+    """Say what to do about a database that cannot be used."""
+    return CURES.get(type(error), "")
+
+
+def is_readable(database: Database) -> bool:
+    """Whether there is a database of this release; `check_database` says why not."""
+    try:
+        return database.is_current()
+    except StoreError:
+        return False
+
+
+def check_folder(about: str, folder: Path) -> Iterator[Finding]:
+    """Check that there is, or can be made, a folder with room to write in."""
+    try:
+        place = nearest(folder)
+    except OSError as error:
+        text = f"{folder} cannot be looked at by {user()}: {error.strerror}"
+        cure = f"change owner or permissions of {barrier(folder)}"
+        yield Finding("wrong", about, text, cure)
+        return
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        text = f"{place} is no folder that {user()} may write to"
+        yield Finding("wrong", about, text, "change its owner, or the path in settings")
+        return
+    free = shutil.disk_usage(place).free
+    text = f"{free // 1024**2:,} MiB free in {place}"
+    if free < LITTLE_SPACE:
+        yield Finding(
+            "warning", about, text, "make room: a full disk stops all answers"
+        )
+    else:
+        yield Finding("ok", about, text)
+
+
+def nearest(folder: Path) -> Path:
+    """Give a folder, or the nearest thing above it that is there.
+
+    Raises:
+        OSError: nobody may look.
+    """
+    place = folder
+    while not place.exists():
+        place = place.parent
+    return place
+
+
+FAILURES = "failures"
+SHOWN_ID = 10
+NO_PROGRAM = "install it, or give its whole path"
+
+
+def webhook_probes(app: AppConfig) -> Iterator[Probe]:
+    """Give a probe for each receiver of webhooks."""
+    for name, webhook in app.webhooks.out.items():
+        place = f"webhooks.out.{name}"
+        yield Probe("webhook", place, partial(reach, place, webhook, app.fetch))
+
+
+async def reach(
+    place: str, webhook: WebhookOutConfig, fetch: FetchConfig
+) -> list[Finding]:
+    """Connect to a receiver as it would be sent to; nothing is told there."""
+    fetcher = way_to(webhook, fetch)
+    try:
+        answer = await fetcher.fetch(FetchRequest(url=webhook.url))
+    except FetchTooLargeError:
+        return [Finding("ok", "webhook", f"{place}: reached")]
+    except FetchRefusedError as error:
+        cure = "private = true, if it is in your own network"
+        return [Finding("wrong", "webhook", f"{place}: {error}", cure)]
+    except FetchError as error:
+        cure = "check url, and that the receiver runs; what is told waits meanwhile"
+        return [Finding("wrong", "webhook", f"{place}: {error}", cure)]
+    finally:
+        await fetcher.aclose()
+    words = f"{place}: reached (HTTP {answer.status} to a GET, which need not be taken)"
+    return [Finding("ok", "webhook", words)]
+
+
+def check_doors(app: AppConfig) -> Iterator[Finding]:
+    """Say where webhooks come in, and whether others can reach that."""
+    servers = [each for each in app.connectors.values() if isinstance(each, HttpConfig)]
+    for name in app.webhooks.incoming:
+        for http in servers:
+            text = f"webhooks.in.{name}: POST {http.host}:{http.port}/webhooks/{name}"
+            if is_loopback(http.host):
+                cure = "others reach it only through a proxy on this machine"
+                yield Finding("ok", "webhook", text, cure)
+            else:
+                yield Finding("ok", "webhook", text)
+
+
+def check_hooks(app: AppConfig) -> Iterator[Finding]:
+    """Check that the code of hooks is there; it is not started."""
+    for name, hook in app.hooks.items():
+        if hook.disabled:
+            yield Finding("ok", "hook", f"hooks.{name}: left out, as set")
+        elif hook.python:
+            yield check_function(name, hook)
+        else:
+            yield check_program("hook", f"hooks.{name}", hook.command[0], hook.folder)
+
+
+def check_function(name: str, hook: HookConfig) -> Finding:
+    """Check that an installed package has the entry point."""
+    known = sorted(each.name for each in entry_points(group=GROUP))
+    if hook.python in known:
+        text = (
+            f"hooks.{name}: {hook.python}; to try it: callboard hooks try {name} TEXT"
+        )
+        return Finding("ok", "hook", text)
+    text = f"hooks.{name}: no installed package has {hook.python!r} in {GROUP}"
+    return Finding("wrong", "hook", text, f"known: {', '.join(known) or 'none'}")
+
+
+def check_servers(app: AppConfig) -> Iterator[Finding]:
+    """Check that the programs are there that servers of tools are."""
+    for name, server in app.mcp_servers.items():
+        if server.command and not server.disabled:
+            place = f"mcpServers.{name}"
+            yield check_program("tools", place, server.command, server.cwd)
+
+
+def check_program(about: str, place: str, program: str, folder: Path | None) -> Finding:
+    """Check that a program is there and may be run; one with a path from its folder."""
+    found: str | None
+    if os.sep in program:
+        path = (folder or Path()) / program
+        found = str(path) if os.access(path, os.X_OK) and path.is_file() else None
+    else:
+        found = shutil.which(program)
+    if found is None:
+        text = f"{place}: there is no program {program!r} that may be run"
+        return Finding("wrong", about, text, NO_PROGRAM)
+    return Finding("ok", about, f"{place}: {found}")
+
+
+def check_schedule(app: AppConfig) -> Iterator[Finding]:
+    """Check that what is due is carried out, and what rests because it failed."""
+    waiting = [
+        name
+        for name, agent in app.agents.items()
+        if agent.heartbeat.chat or agent.autonomous.repeat
+    ]
+    if not app.scheduler.is_on:
+        text, cure = "off: nothing that is due is carried out", ""
+        if waiting or app.webhooks.incoming:
+            cure = "set is_on = true under [scheduler], or take what needs it out"
+        yield Finding("warning" if cure else "ok", "scheduler", text, cure)
+        return
+    who = ", ".join(waiting) or "nobody"
+    yield Finding("ok", "scheduler", f"on; by the settings {who} has something to do")
+    yield from check_appointments(database_of(app))
+
+
+def check_appointments(database: Database) -> Iterator[Finding]:
+    """Name appointments that rest because they failed too often."""
+    if not is_readable(database):
+        return
+    try:
+        with database.inspect() as store:
+            rows = all_rows(store)
+    except StoreError as error:
+        yield Finding("wrong", "database", str(error), cure_of(error))
+        return
+    for row in rows:
+        if row.it.paused == FAILURES:
+            text = (
+                f"{row.it.kind} {row.id[:SHOWN_ID]} of {row.it.agent} rests: it failed"
+            )
+            cure = f"callboard schedule history {row.id[:SHOWN_ID]}, then resume it"
+            yield Finding("warning", "scheduler", text, cure)
 
 
 def connector_probes(

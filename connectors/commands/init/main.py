@@ -25,28 +25,27 @@ from connectors.commands.init.choices import (
     EMBEDDED,
     HTTP,
     PAGE,
+    SCRIPT,
     TEMPLATES,
     TERMINAL,
     SettingsPlan,
     connector_kinds,
-    providers,
-    usable_keys,
-)
-from connectors.commands.init.ollama import USUAL_ADDRESS, find_models
-from connectors.commands.init.questions import (
-    ChosenModel,
-    CommandLine,
-    FoundSetup,
-    Questions,
-)
-from connectors.commands.init.text import (
-    SCRIPT,
     example_block,
     is_called,
     lacking,
     owner_line,
     persona_text,
+    providers,
     settings_text,
+    usable_keys,
+)
+from connectors.commands.init.questions import (
+    USUAL_ADDRESS,
+    ChosenModel,
+    CommandLine,
+    FoundSetup,
+    Questions,
+    find_models,
 )
 from connectors.settings.load import load_app
 from runtime.errors import SettingsError

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors.rules.text.globs import Globs, globs
-from connectors.web.eliza.errors import forbidden
+from connectors.web.eliza.messages import forbidden
 from connectors.web.eliza.platform import Scope, WebConfig
-from connectors.web.errors import ApiError
+from connectors.web.server import ApiError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

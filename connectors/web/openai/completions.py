@@ -19,14 +19,6 @@ from starlette.responses import Response
 from actors.messages.inbound import Address, Inbound
 from actors.messages.inbound import Usage as Tokens
 from connectors.chat.server_transport import caller_at
-from connectors.web.errors import (
-    MISDIRECTED,
-    ApiError,
-    error_body,
-    log_refusal,
-    refuse,
-    unknown_model,
-)
 from connectors.web.exchange import (
     HttpExchange,
     OpenExchanges,
@@ -40,6 +32,14 @@ from connectors.web.request import (
     check_access,
     client_host,
     read_traceparent,
+)
+from connectors.web.server import (
+    MISDIRECTED,
+    ApiError,
+    error_body,
+    log_refusal,
+    refuse,
+    unknown_model,
 )
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from actors.messages.inbound import Attachment, TranscriptLine
 from actors.messages.inbound import Usage as Tokens
-from connectors.web.errors import ApiError
+from connectors.web.server import ApiError
 from runtime.store.text import why_no_json
 
 DATA_ADDRESS = re.compile(

@@ -23,17 +23,21 @@ from actors.errors import DeliveryBusyError, DeliveryError, DeliveryRefusedError
 from actors.journal.attachments import not_sent
 from actors.messages.deliveries import GONE, Abilities, Delivery, Draft, TakesFiles
 from connectors.asyncio_bridge.bridge import BridgeError
-from connectors.chat.gates import Gates
+from connectors.chat.platforms import Gates
 from connectors.chat.server_transport import ServerTransport
 from connectors.files.blobs import BlobFolder, bytes_of
-from connectors.web.errors import unknown_model
 from connectors.web.openai import protocol as wire
 from connectors.web.openai.completions import CompletionContext, CompletionsEndpoint
 from connectors.web.operations import Operations, operation_routes, requests_counter
 from connectors.web.peers import Peers, RestEndpoint
-from connectors.web.platform_webhooks import PlatformEndpoint
-from connectors.web.server import HttpSettings, make_app, open_socket, serve
-from connectors.web.webhooks import IncomingWebhooks, WebhookEndpoint
+from connectors.web.server import (
+    HttpSettings,
+    make_app,
+    open_socket,
+    serve,
+    unknown_model,
+)
+from connectors.web.webhooks import IncomingWebhooks, PlatformEndpoint, WebhookEndpoint
 
 if TYPE_CHECKING:
     import socket

@@ -15,18 +15,16 @@ from urllib.parse import parse_qsl, urlencode
 from starlette.responses import RedirectResponse, Response
 
 from actors.transport import RefusedAttempt
-from connectors.web.errors import ApiError
 from connectors.web.operations import probe_routes
 from connectors.web.page.chat.files import FileRoutes
 from connectors.web.page.chat.messages import PageMessage, message_values
 from connectors.web.page.chat.routes import ChatRoutes
 from connectors.web.page.event_stream import EventStreams
-from connectors.web.page.guard import Shield, look_cookie
-from connectors.web.page.logins import LoginRoutes
+from connectors.web.page.logins import LoginRoutes, Shield, look_cookie
 from connectors.web.page.request import PageContext, PageRoutes, PageVisit, refusal
 from connectors.web.page.views.routes import ViewRoutes
 from connectors.web.page.words import PageLook
-from connectors.web.server import make_app
+from connectors.web.server import ApiError, make_app
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -29,8 +29,8 @@ from connectors.web.page.chat.chats import all_chats, find_chat
 from connectors.web.page.chat.hub import AgentAbout, ChatParts, TabHub
 from connectors.web.page.chat.messages import page_history
 from connectors.web.page.chat.service import MessageChanged, PageChats, WritingChanged
+from connectors.web.page.event_stream import PageCounters, PageMetrics
 from connectors.web.page.logins import Logins, Tries
-from connectors.web.page.metrics import PageCounters, PageMetrics
 from connectors.web.page.platform import PLATFORM, PageConfig
 from connectors.web.page.request import FOLDER, PageContext, PageRenderer
 from connectors.web.page.views import all_views

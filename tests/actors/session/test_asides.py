@@ -20,7 +20,7 @@ from actors.protocol import (
     TurnStreamed,
 )
 from actors.transport import Account
-from connectors.chat.terminal.console import TerminalWriter
+from connectors.chat.terminal.plain import TerminalWriter
 from connectors.web.exchange import HttpExchange
 from runtime.clock import SystemClock
 from runtime.errors import StoreUnavailableError

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.admin.tree import find_name
-from connectors.commands.common.options import split_chat
+from connectors.commands.common.output import split_chat
 from runtime.errors import MisuseError
 
 NAMES = (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address
-from connectors.chat.markup.buttons import LONGEST, Button, buttons_of, command_of
+from connectors.chat.markup.dialect import LONGEST, Button, buttons_of, command_of
 
 
 def notice(text: str, kind: Literal["notice", "reply"] = "notice") -> Delivery:

@@ -10,9 +10,9 @@ import httpx
 import pytest
 import trio
 
-from connectors.chat.gates import Gates, PlatformAnswer, PlatformCall, Terms
-from connectors.web.platform_webhooks import LONG
+from connectors.chat.platforms import Gates, PlatformAnswer, PlatformCall, Terms
 from connectors.web.server import HttpSettings
+from connectors.web.webhooks import LONG
 from tests.fakes.web.channel import Channel, open_channel
 
 if TYPE_CHECKING:

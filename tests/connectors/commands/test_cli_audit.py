@@ -13,7 +13,7 @@ from actors.messages.usage import Spent
 from actors.models.budget import Spender
 from actors.models.spending import CallRecord, PaidCall
 from connectors.cli import run
-from connectors.commands.common.options import seconds_of
+from connectors.commands.common.output import seconds_of
 from runtime.clock import SystemClock
 from runtime.store.rows import Commit
 from tests.fakes.company.company import EPOCH

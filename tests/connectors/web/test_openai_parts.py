@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.messages.inbound import Attachment
-from connectors.web.errors import ApiError
 from connectors.web.openai.protocol import (
     ClientConversation,
     decode_request,
     read_conversation,
 )
+from connectors.web.server import ApiError
 from tests.fakes.media import OGG, PNG
 
 Content = list[object] | str

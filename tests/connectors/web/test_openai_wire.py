@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from actors.messages.inbound import TranscriptLine
 from actors.messages.inbound import Usage as Tokens
-from connectors.web.errors import ApiError
 from connectors.web.openai.protocol import (
     CLIENT_INSTRUCTIONS,
     ClientConversation,
@@ -21,6 +20,7 @@ from connectors.web.openai.protocol import (
     read_conversation,
     usage_of,
 )
+from connectors.web.server import ApiError
 
 HELLO: dict[str, object] = {
     "model": "anna",

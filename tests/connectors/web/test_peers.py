@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from connectors.web import peers as peering
-from connectors.web.errors import ApiError
 from connectors.web.peers import NodePlace, PassedRequest, RequestPasser, RestEndpoint
+from connectors.web.server import ApiError
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 import httpx
 
-from connectors.chat.telegram.types import read_message
+from connectors.chat.telegram.events import read_message
 from tests.fakes.discord.server import Fault
 from tests.fakes.matrix import homeserver
 from tests.fakes.qq import server as qq_api

@@ -10,8 +10,8 @@ import trio
 
 from actors.messages.inbound import Address
 from connectors.chat.slack.senders import NAMES
-from connectors.chat.telegram.content import SIGNS
-from connectors.chat.telegram.types import read_message
+from connectors.chat.telegram.events import read_message
+from connectors.chat.telegram.markup import SIGNS
 from tests.fakes.chat.presence import Screen
 from tests.fakes.discord.world import CHANNEL
 from tests.fakes.web.page import ANNA as ANNA_THERE

@@ -9,8 +9,7 @@ import httpx
 import trio
 import trio.testing
 
-from connectors.chat.terminal.playback import PlayingTransport, RoomSettings
-from connectors.chat.terminal.script import Cue
+from connectors.chat.terminal.playback import Cue, PlayingTransport, RoomSettings
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
 from tests.fakes.chat.console import FakeConsole

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from connectors.chat.errors import BusyError, LostError, RefusedError
-from connectors.chat.lenient_json import decode
-from connectors.chat.slack.errors import read_error, response_error
-from connectors.chat.slack.sdk import form, opened
+from connectors.chat.requests import BusyError, LostError, RefusedError, decode
+from connectors.chat.slack.sdk import form, opened, read_error, response_error
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from actors.messages.inbound import Inbound
-    from connectors.chat.gates import Gates
+    from connectors.chat.platforms import Gates
     from connectors.web.webhooks import IncomingWebhooks
 
 AGENTS = ("anna", "ben")

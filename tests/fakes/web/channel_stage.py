@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import httpx
 import trio
 
-from connectors.web.eliza.ids import to_uuid
+from connectors.web.eliza.messages import to_uuid
 from tests.fakes.web.eliza import API
 from tests.fakes.web.eliza import ZOE as ZOE_ID
 

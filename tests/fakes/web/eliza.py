@@ -10,7 +10,7 @@ import trio
 
 from actors.messages.deliveries import Delivery, Draft
 from connectors.asyncio_bridge.bridge import Bridge
-from connectors.web.eliza.ids import to_uuid
+from connectors.web.eliza.messages import to_uuid
 from connectors.web.eliza.platform import WebConfig
 from connectors.web.eliza.transport import ElizaTransport
 from runtime.store.in_memory import MemoryStore

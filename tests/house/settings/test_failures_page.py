@@ -16,7 +16,7 @@ from actors.messages.state import (
     TurnDue,
     TurnFailed,
 )
-from connectors.web.errors import TROUBLE_STATUS
+from connectors.web.server import TROUBLE_STATUS
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "failures.md").read_text(encoding="utf-8")

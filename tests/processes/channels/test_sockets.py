@@ -12,7 +12,7 @@ import httpx
 import pytest
 import trio
 
-from connectors.web.eliza.ids import ZERO, to_uuid
+from connectors.web.eliza.messages import ZERO, to_uuid
 from tests.fakes.websocket.client import SocketClient
 from tests.processes.running import PATIENCE, rows, served
 

@@ -14,7 +14,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from connectors.admin.settings import Applied
-from connectors.commands.tree import find_door
+from connectors.commands.status import find_door
 from connectors.config.app import ADMIN_PORT, AppConfig
 from runtime import __version__
 from tests.processes.running import PATIENCE, Finished, run, served, write_settings

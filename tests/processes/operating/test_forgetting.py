@@ -223,7 +223,8 @@ def test_an_account_that_is_no_text_is_refused_in_words(tmp_path: Path) -> None:
     path = tmp_path / "callboard.db"
     trio.run(make, path)
     told = CliRunner().invoke(
-        command, ["http/\udcff", "--db", str(path), "--yes", "--at-next-start"]
+        command,
+        ["http/\udcff", "--db", str(path), "--yes", "--at-next-start"],
     )
     assert told.exit_code == 2
     assert "is no account; write connector/id" in told.output

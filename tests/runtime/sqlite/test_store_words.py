@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from connectors.chat.websocket.session import fault_of
-from connectors.web.errors import ApiError, log_refusal, translate
+from connectors.web.server import ApiError, log_refusal, translate
 from runtime.disk import barrier
 from runtime.errors import CorruptError, StoreError, StoreUnavailableError
 from runtime.sqlite.errors import translate as in_words

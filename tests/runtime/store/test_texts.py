@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.chat.websocket.frames import FrameError, read
-from connectors.web.errors import ApiError
 from connectors.web.openai.protocol import decode_request
+from connectors.web.server import ApiError
 from runtime.store.text import why_no_json
 
 ERROR = ValueError("it ends too early")

@@ -12,7 +12,7 @@ import trio
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address
 from connectors.asyncio_bridge.bridge import Bridge
-from connectors.chat.discord.bookmarks import BotPlace
+from connectors.chat.discord.listener import BotPlace
 from connectors.chat.discord.platform import DiscordAccountConfig, DiscordConfig
 from connectors.chat.discord.transport import DiscordTransport
 from runtime.secret import Secret

@@ -10,7 +10,7 @@ import trio.testing
 
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address
-from connectors.chat.gates import Gates
+from connectors.chat.platforms import Gates
 from connectors.chat.slack.platform import SlackAccountConfig, SlackConfig
 from connectors.chat.slack.transport import SlackTransport
 from runtime.secret import Secret
@@ -25,7 +25,7 @@ from tests.support.transport_parts import transport_parts
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
-    from connectors.chat.slack.api import SlackWire
+    from connectors.chat.slack.account import SlackWire
 
 ANNA, BEN, ZOE, SAM = "UANNA", "UBEN", "UZOE", "USAM"
 CREW, DIRECT = "C1CREW", "D1ANNA"

@@ -10,7 +10,7 @@ import trio.testing
 
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address
-from connectors.chat.gates import Gates
+from connectors.chat.platforms import Gates
 from connectors.chat.telegram.platform import TelegramAccountConfig, TelegramConfig
 from connectors.chat.telegram.transport import TelegramTransport
 from runtime.secret import Secret

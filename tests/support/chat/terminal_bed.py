@@ -9,8 +9,12 @@ import trio
 import trio.testing
 
 from actors.messages.deliveries import Delivery, Draft
-from connectors.chat.terminal.client import TerminalClient
-from connectors.chat.terminal.frames import FromCompany, TerminalHello, TerminalTaken
+from connectors.chat.terminal.client import (
+    FromCompany,
+    TerminalClient,
+    TerminalHello,
+    TerminalTaken,
+)
 from connectors.chat.terminal.plain import PlainChat, PlainSettings
 from connectors.chat.terminal.platform import TerminalConfig
 from connectors.chat.terminal.transport import TerminalTransport

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from actors.messages.inbound import Inbound
-    from connectors.chat.websocket.shared import SocketShared
+    from connectors.chat.websocket.session import SocketShared
     from runtime.store.port import Store
 
 ZOE = "zoe-2f1c6f0e-0000-4000-8000-000000000001"

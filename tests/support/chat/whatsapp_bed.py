@@ -9,10 +9,10 @@ import trio
 
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address
-from connectors.chat.gates import Gates, PlatformAnswer, PlatformCall
+from connectors.chat.platforms import Gates, PlatformAnswer, PlatformCall
+from connectors.chat.whatsapp.inbound import WhatsAppWebhooks
 from connectors.chat.whatsapp.platform import WhatsAppAccountConfig, WhatsAppConfig
 from connectors.chat.whatsapp.transport import WhatsAppTransport
-from connectors.chat.whatsapp.webhooks import WhatsAppWebhooks
 from runtime.secret import Secret
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.chat.ingress import FakeIngress

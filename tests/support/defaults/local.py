@@ -16,8 +16,7 @@ import httpx
 import trio
 
 from connectors.chat.platforms import serving
-from connectors.chat.terminal.client import TerminalClient
-from connectors.chat.terminal.frames import TerminalHello
+from connectors.chat.terminal.client import TerminalClient, TerminalHello
 from connectors.chat.terminal.plain import PlainChat, PlainSettings
 from runtime import __version__
 from runtime.clock import SystemClock

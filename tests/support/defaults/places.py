@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import trio
 
 from connectors.chat.bookmarks import ConnectorShelf, StoredBookmarks
-from connectors.chat.discord.bookmarks import StoredDiscordBookmarks
+from connectors.chat.discord.listener import StoredDiscordBookmarks
 from connectors.chat.discord.transport import DiscordTransport
-from connectors.chat.gates import PlatformCall
-from connectors.chat.platforms import serving
+from connectors.chat.platforms import PlatformCall, serving
 from connectors.chat.slack.transport import MARKS, SlackTransport
-from connectors.chat.whatsapp.webhooks import WhatsAppWebhooks
+from connectors.chat.whatsapp.inbound import WhatsAppWebhooks
 from tests.fakes.discord.world import CHANNEL
 from tests.fakes.matrix.homeserver import FakeHomeserver
 from tests.fakes.media import PNG

@@ -10,7 +10,7 @@ from connectors.chat.markup.dialect import Plain
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from connectors.chat.markup.tree import Mark
+    from connectors.chat.markup.dialect import Mark
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from actors.errors import (
 )
 from actors.messages.deliveries import Abilities
 from actors.messages.inbound import Address, Inbound
+from connectors.chat.accounts import Family, PlatformCounters, PlatformMetrics
 from connectors.chat.inbound import words_of
 from connectors.chat.markup.render import rendered
-from connectors.chat.metrics import Family, PlatformCounters, PlatformMetrics
 from connectors.files.blobs import bytes_of
 from runtime.errors import KernelError
 from tests.support.postcard.markup import Postcard

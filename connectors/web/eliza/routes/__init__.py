@@ -5,4 +5,4 @@ them. A handler reads the request (`request.ElizaCall`), asks a service on the k
 side, and shows the result. Begin with `channels.py`.
 """
 
-__all__ = ["agents", "audio", "channels", "memories", "messages", "program", "sessions"]
+__all__ = ["agents", "audio", "channels", "memories", "messages", "sessions"]

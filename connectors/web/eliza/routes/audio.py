@@ -16,21 +16,33 @@ import msgspec
 from starlette.responses import Response
 
 from actors.errors import ModelBusyError, ModelRefusedError
-from connectors.web.eliza.bodies import SpeechBody
-from connectors.web.eliza.errors import missing, wrong
-from connectors.web.eliza.ids import ZERO, is_uuid
-from connectors.web.eliza.messages import ElizaChannel, ElizaMessage, Json
-from connectors.web.eliza.request import ElizaCall, ElizaRoutes, is_form, ok, read_file
-from connectors.web.errors import ApiError
+from connectors.web.eliza.messages import (
+    ZERO,
+    ElizaChannel,
+    ElizaMessage,
+    Json,
+    is_uuid,
+    missing,
+    wrong,
+)
+from connectors.web.eliza.request import (
+    ElizaCall,
+    ElizaRoutes,
+    SpeechBody,
+    is_form,
+    ok,
+    read_file,
+)
+from connectors.web.server import ApiError
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from actors.ports import Speaker, Transcriber
-    from connectors.web.context import Backstage
     from connectors.web.eliza.app import ElizaServices
     from connectors.web.eliza.keys import ApiCaller
     from connectors.web.eliza.services.messages import PostOutcome
+    from connectors.web.operations import Backstage
 
 
 FORMATS = {

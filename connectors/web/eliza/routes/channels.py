@@ -7,26 +7,33 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import FileResponse, Response
 
-from connectors.web.eliza.bodies import (
-    AgentBody,
-    ChannelBody,
-    ChannelPatch,
-    ServerBody,
-    SyncChannelsBody,
-    SyncedChannel,
-    read_body_as,
-)
-from connectors.web.eliza.errors import full, missing, wrong
-from connectors.web.eliza.ids import ZERO, is_uuid
 from connectors.web.eliza.messages import (
+    ZERO,
     ElizaChannel,
     ElizaServer,
     channel_shown,
+    full,
+    is_uuid,
+    missing,
     server_shown,
+    wrong,
 )
-from connectors.web.eliza.request import ElizaCall, ElizaRoutes, gone, ok, read_file
+from connectors.web.eliza.request import (
+    AgentBody,
+    ChannelBody,
+    ChannelPatch,
+    ElizaCall,
+    ElizaRoutes,
+    ServerBody,
+    SyncChannelsBody,
+    SyncedChannel,
+    gone,
+    ok,
+    read_body_as,
+    read_file,
+)
 from connectors.web.eliza.services.uploads import HERE, OTHER, TYPES, FullError
-from connectors.web.errors import ApiError
+from connectors.web.server import ApiError
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute

@@ -17,17 +17,28 @@ from uuid import uuid4
 
 import msgspec
 
-from connectors.web.eliza.bodies import (
+from connectors.web.eliza.messages import (
+    ZERO,
+    ElizaChannel,
+    ElizaServer,
+    Json,
+    is_uuid,
+    missing,
+    own_id,
+    wrong,
+)
+from connectors.web.eliza.request import (
+    ElizaCall,
+    ElizaRoutes,
     GroupBody,
     MemoryPatch,
     RoomBody,
     WorldBody,
+    both,
+    gone,
+    ok,
     read_time,
 )
-from connectors.web.eliza.errors import missing, wrong
-from connectors.web.eliza.ids import ZERO, is_uuid, own_id
-from connectors.web.eliza.messages import ElizaChannel, ElizaServer, Json
-from connectors.web.eliza.request import ElizaCall, ElizaRoutes, both, gone, ok
 from connectors.web.eliza.services.memories import (
     SAID,
     TABLES,
@@ -38,7 +49,7 @@ from connectors.web.eliza.services.memories import (
     said_shown,
     world_shown,
 )
-from connectors.web.errors import ApiError
+from connectors.web.server import ApiError
 
 if TYPE_CHECKING:
     from starlette.responses import Response

@@ -7,10 +7,23 @@ from uuid import uuid4
 
 from msgspec import structs
 
-from connectors.web.eliza.bodies import (
+from connectors.web.eliza.messages import (
+    AGENT_SOURCE,
+    ZERO,
+    ElizaChannel,
+    ElizaMessage,
+    is_uuid,
+    message_shown,
+    missing,
+    to_uuid,
+    wrong,
+)
+from connectors.web.eliza.request import (
     ActionPatch,
     CompleteBody,
     DirectMessageBody,
+    ElizaCall,
+    ElizaRoutes,
     ExternalMessageBody,
     ExternalMessagesBody,
     MessageBody,
@@ -18,18 +31,13 @@ from connectors.web.eliza.bodies import (
     SearchBody,
     SubmitBody,
     Wait,
+    both,
+    gone,
+    ok,
+    raw,
     read_body_as,
     read_time,
 )
-from connectors.web.eliza.errors import missing, wrong
-from connectors.web.eliza.ids import ZERO, is_uuid, to_uuid
-from connectors.web.eliza.messages import (
-    AGENT_SOURCE,
-    ElizaChannel,
-    ElizaMessage,
-    message_shown,
-)
-from connectors.web.eliza.request import ElizaCall, ElizaRoutes, both, gone, ok, raw
 from connectors.web.eliza.routes.channels import API, CHANNEL_PATHS
 from connectors.web.eliza.services.messages import complete_event
 

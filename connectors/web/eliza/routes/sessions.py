@@ -8,22 +8,25 @@ from uuid import uuid4
 import msgspec
 from msgspec import Meta
 
-from connectors.web.eliza.bodies import Wait, read_time
-from connectors.web.eliza.errors import wrong
-from connectors.web.eliza.messages import AGENT_SOURCE, ElizaMessage, Json, iso
-from connectors.web.eliza.request import ElizaCall, ElizaRoutes, both, raw
+from connectors.web.eliza.messages import AGENT_SOURCE, ElizaMessage, Json, iso, wrong
+from connectors.web.eliza.request import (
+    ElizaCall,
+    ElizaRoutes,
+    Wait,
+    both,
+    raw,
+    read_time,
+)
 from connectors.web.eliza.routes.channels import API
 from connectors.web.eliza.routes.messages import SayingRoutes
-from connectors.web.eliza.services.jobs import (
-    STATUSES,
-    JobBody,
-    health_shown,
-    job_shown,
-)
 from connectors.web.eliza.services.sessions import (
+    STATUSES,
     ElizaSession,
+    JobBody,
     SessionBody,
     SessionTimeouts,
+    health_shown,
+    job_shown,
     session_shown,
     status_shown,
 )

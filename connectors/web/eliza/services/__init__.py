@@ -5,13 +5,4 @@ see or do and raises `ApiError` if not. Begin with `channels.py` (servers and ch
 and `messages.py` (how a message is accepted, stored and announced).
 """
 
-__all__ = [
-    "agents",
-    "channels",
-    "jobs",
-    "memories",
-    "messages",
-    "runs",
-    "sessions",
-    "uploads",
-]
+__all__ = ["channels", "memories", "messages", "runs", "sessions", "uploads"]

@@ -1,21 +1,36 @@
 """Servers and channels: created, changed, read and deleted; on the kernel's side.
 
 One change at a time; events are sent after the change is on the disk.
+
+Servers, channels, sessions and jobs are kept in a small table in memory, written
+through to the database (`Table`). There is one writer, the transport, and `limit`
+bounds the number of rows.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from uuid import uuid4
 
+import msgspec
 import trio
 from msgspec import structs
 
-from connectors.web.eliza.errors import forbidden, full, missing, wrong
-from connectors.web.eliza.ids import ZERO, AgentIds
-from connectors.web.eliza.messages import ChannelEvent, ElizaChannel, ElizaServer
-from connectors.web.eliza.services.table import StoredTable
-from connectors.web.errors import ApiError
+from actors.people.rows import part_of
+from connectors.web.eliza.messages import (
+    ZERO,
+    AgentIds,
+    ChannelEvent,
+    ElizaChannel,
+    ElizaServer,
+    forbidden,
+    full,
+    missing,
+    wrong,
+)
+from connectors.web.server import ApiError
+from runtime.store.rows import Entry
+from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -24,6 +39,107 @@ if TYPE_CHECKING:
     from connectors.web.eliza.messages import ElizaHistory, Json, TellChannel
     from connectors.web.eliza.platform import WebConfig
     from connectors.web.history import ConnectorStore
+
+
+LOG = EventLog("web")
+
+PAGE = 1000
+
+
+class HasId(Protocol):
+    """An object with an id."""
+
+    @property
+    def id(self) -> str:
+        """Unique in its kind."""
+        ...
+
+
+T = TypeVar("T", bound=HasId)
+
+
+class StoredTable(Generic[T]):
+    """The things of one kind, by id.
+
+    Args:
+        place: where they are kept.
+        kind: the kind of their rows.
+        shape: their type.
+        limit: most objects.
+    """
+
+    def __init__(
+        self, place: ConnectorStore, kind: str, shape: type[T], limit: int
+    ) -> None:
+        self._place = place
+        self._kind = kind
+        self._shape = shape
+        self._things: dict[str, T] = {}
+        self.limit = limit
+
+    async def load(self) -> None:
+        """Read all rows; unreadable ones are logged and left out.
+
+        Raises:
+            StoreError: the disk fails.
+        """
+        found: dict[str, T] = {}
+        after = ""
+        while True:
+            rows = await self._place.store.entries(
+                self._kind, self._place.connector, after, PAGE
+            )
+            for row in rows:
+                after = row.id
+                try:
+                    thing = msgspec.json.decode(row.body, type=self._shape)
+                except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                    LOG.fault("row cannot be read", error, kind=row.kind, id=row.id)
+                else:
+                    found[thing.id] = thing
+            if len(rows) < PAGE:
+                break
+        self._things = found
+
+    def get(self, name: str) -> T | None:
+        """Give one object; None: it does not exist."""
+        return self._things.get(name)
+
+    def all(self) -> tuple[T, ...]:
+        """Give all objects."""
+        return tuple(self._things.values())
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the limit is reached."""
+        return len(self._things) >= self.limit
+
+    async def put(self, thing: T) -> None:
+        """Write an object, on the disk first.
+
+        Raises:
+            StoreError: the disk fails; nothing has changed.
+        """
+        await self._write(thing.id, msgspec.json.encode(thing))
+        self._things[thing.id] = thing
+
+    async def drop(self, name: str) -> None:
+        """Delete an object, on the disk first.
+
+        Raises:
+            StoreError: the disk fails; nothing has changed.
+        """
+        await self._write(name, None)
+        self._things.pop(name, None)
+
+    async def _write(self, name: str, body: bytes | None) -> None:
+        owner = self._place.connector
+        key = f"{owner}/{name}"
+        part = part_of(key)
+        await self._place.commit(
+            Entry(kind=self._kind, id=key, owner=owner, part=part, body=body)
+        )
+
 
 MOST_PARTICIPANTS = 1_000
 """Who may be in one channel."""

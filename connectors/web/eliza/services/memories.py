@@ -35,11 +35,17 @@ from actors.messages.keys import SessionKey, chat_partition
 from actors.people import rows as people_rows
 from actors.protocol import DropConversation
 from actors.rules.text.secrets import redacted
-from connectors.web.eliza.errors import missing, wrong
-from connectors.web.eliza.ids import as_ulid, as_uuid, own_id, to_uuid
 from connectors.web.eliza.keys import ApiCaller
-from connectors.web.eliza.messages import iso
-from connectors.web.errors import ApiError
+from connectors.web.eliza.messages import (
+    as_ulid,
+    as_uuid,
+    iso,
+    missing,
+    own_id,
+    to_uuid,
+    wrong,
+)
+from connectors.web.server import ApiError
 from runtime.actor.messages import Keyed
 from runtime.store.facts import MAX_FACT_ROWS, MAX_SCOPES, FactListing, ForgetFacts
 from runtime.store.rows import Commit
@@ -48,7 +54,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from actors.memory.messages import FactKind, Note
-    from connectors.web.context import Backstage
     from connectors.web.eliza.messages import (
         ElizaChannel,
         ElizaHistory,
@@ -58,6 +63,7 @@ if TYPE_CHECKING:
     )
     from connectors.web.eliza.services.channels import Channels
     from connectors.web.history import ConnectorStore
+    from connectors.web.operations import Backstage
     from runtime.store.facts import FactChange, SaveFact, StoredFact
 
 

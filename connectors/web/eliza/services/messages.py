@@ -21,10 +21,11 @@ from actors.messages.inbound import Address, Attachment, Inbound
 from actors.messages.state import outcome_of
 from actors.rules.text.limits import RecentMap
 from connectors.chat.server_transport import AwaitedMessages, MessageOver
-from connectors.web.eliza.ids import ZERO, AgentIds, to_uuid
 from connectors.web.eliza.messages import (
     AGENT_SOURCE,
     DIRECT,
+    ZERO,
+    AgentIds,
     ChannelEvent,
     ElizaChannel,
     ElizaHistory,
@@ -34,6 +35,7 @@ from connectors.web.eliza.messages import (
     TellChannel,
     broadcast_of,
     content_fields,
+    to_uuid,
 )
 from runtime.errors import SequenceConflictError
 

@@ -1,23 +1,35 @@
-"""Sessions: one person and one agent in a channel of their own, for a limited time.
+"""Sessions and jobs: channels of one person and one agent, for a limited time.
 
 On the kernel's side. Sessions are stored, so that clients can go on after a restart. A
 session ends some minutes after its last use, if it renews itself, and at the latest
 after its maximal duration.
+
+A job is one question to one agent, whose answer the client asks for later. A job has a
+channel of its own; the agent's first message there is its result. Jobs are stored, so
+that an answer after a restart completes them, too.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 from uuid import uuid4
 
 import msgspec
 from msgspec import Meta, Struct, structs
 
-from connectors.web.eliza.errors import full, missing
-from connectors.web.eliza.ids import ZERO, Uuid
-from connectors.web.eliza.messages import ElizaChannel, Json, iso
-from connectors.web.eliza.services.table import StoredTable
-from connectors.web.errors import ApiError
+from connectors.web.eliza.messages import (
+    ZERO,
+    ElizaChannel,
+    ElizaMessage,
+    Json,
+    Uuid,
+    full,
+    iso,
+    missing,
+)
+from connectors.web.eliza.services.channels import StoredTable
+from connectors.web.eliza.services.messages import ChannelMessages, NewMessage
+from connectors.web.server import ApiError
 
 if TYPE_CHECKING:
     from connectors.web.eliza.keys import ApiCaller
@@ -299,4 +311,284 @@ def status_shown(session: ElizaSession, now: int, *, was_renewed: bool) -> Json:
         "renewalCount": session.span.renewals,
         "wasRenewed": was_renewed,
         "isNearExpiration": session.span.is_near_end(now),
+    }
+
+
+Status = Literal["pending", "processing", "completed", "failed", "timeout"]
+
+STATUSES: tuple[Status, ...] = (
+    "pending",
+    "processing",
+    "completed",
+    "failed",
+    "timeout",
+)
+
+IN_BETWEEN = "Executing action:"
+"""The beginning of messages that agents of ElizaOS send before their answer."""
+
+
+class JobBody(msgspec.Struct, frozen=True):
+    """`POST /jobs`."""
+
+    user_id: Uuid
+    content: Annotated[str, Meta(min_length=1, max_length=50_000)]
+    agent_id: Uuid | None = None
+    metadata: dict[str, object] = {}
+    timeout_ms: Annotated[int, Meta(ge=1_000, le=300_000)] = 30_000
+
+
+class ElizaJob(msgspec.Struct, frozen=True, kw_only=True):
+    """One job."""
+
+    id: str
+    channel: str
+    inbound: str
+    """The id of its question, as it is handed in."""
+
+    agent: str
+    user: str
+    prompt: str
+    metadata: dict[str, object] = {}
+    created_at: int
+    expires_at: int
+    result: ElizaMessage | None = None
+    error: str = ""
+    ended_at: int = 0
+
+    def status(self, now: int) -> Status:
+        """Give its status at a time (ms)."""
+        if self.result is not None:
+            return "completed"
+        if self.error:
+            return "failed"
+        return "timeout" if now >= self.expires_at else "processing"
+
+
+class ElizaJobs:
+    """The jobs of one connector."""
+
+    def __init__(
+        self,
+        place: ConnectorStore,
+        limit: int,
+        channels: Channels,
+        speech: ChannelMessages,
+    ) -> None:
+        self._shelf = StoredTable(place, "web_job", ElizaJob, limit)
+        self._channels = channels
+        self._speech = speech
+        self._by_channel: dict[str, str] = {}
+        self._by_inbound: dict[str, str] = {}
+
+    @property
+    def limit(self) -> int:
+        """Most jobs."""
+        return self._shelf.limit
+
+    async def load(self) -> None:
+        """Read all jobs.
+
+        Raises:
+            StoreError: the disk fails.
+        """
+        await self._shelf.load()
+        self._by_channel = {each.channel: each.id for each in self._shelf.all()}
+        self._by_inbound = {each.inbound: each.id for each in self._shelf.all()}
+
+    async def make(self, caller: ApiCaller, asked: JobBody, inbound: str) -> ElizaJob:
+        """Create a job and ask its agent.
+
+        Raises:
+            ApiError: there is no such agent; too many jobs are running.
+            ChatError: the question was not accepted.
+            StoreError: the disk fails.
+        """
+        agents = self._channels.agents.all()
+        agent = (asked.agent_id or next(iter(agents), "")).lower()
+        self._channels.need_agent(agent)
+        await self._make_way()
+        name, now = str(uuid4()), self._channels.now()
+        user = caller.speaker(asked.user_id.lower())
+        channel = ElizaChannel(
+            id="",
+            server=ZERO,
+            name=f"job-{name}",
+            type="DM",
+            metadata={**asked.metadata, "jobId": name},
+            participants=(user, agent),
+        )
+        made = await self._channels.make(caller, channel)
+        job = ElizaJob(
+            id=name,
+            channel=made.id,
+            inbound=inbound,
+            agent=agent,
+            user=user,
+            prompt=asked.content,
+            metadata=asked.metadata,
+            created_at=now,
+            expires_at=now + asked.timeout_ms,
+        )
+        await self._keep(job)
+        question = ElizaMessage(
+            id=str(uuid4()),
+            channel=made.id,
+            server=ZERO,
+            author=user,
+            content=asked.content,
+            source_type="job",
+            source_id=name,
+            metadata={**asked.metadata, "jobId": name},
+            at=0,
+        )
+        said = NewMessage(message=question, inbound_id=inbound, wants_drafts=False)
+        try:
+            await self._speech.post(caller, said)
+        except BaseException:  # cancelled, too: the client never learns the job's id
+            await self._drop(job)
+            raise
+        return self._shelf.get(name) or job
+
+    def get(self, caller: ApiCaller, name: str) -> ElizaJob:
+        """Give one.
+
+        Raises:
+            ApiError: 404, 403.
+        """
+        found = self._shelf.get(name)
+        if found is None:
+            raise missing("job", name)
+        self._channels.channel(caller, found.channel)
+        return found
+
+    def all(self, caller: ApiCaller) -> tuple[ElizaJob, ...]:
+        """Give the jobs that the caller may see, the newest first."""
+        found = [
+            each
+            for each in self._shelf.all()
+            if (channel := self._channels.find(each.channel)) is not None
+            and caller.may_enter(channel)
+        ]
+        return tuple(sorted(found, key=lambda each: -each.created_at))
+
+    async def answered(self, message: ElizaMessage) -> None:
+        """Complete the job of a channel in which an agent has answered.
+
+        Raises:
+            StoreError: the disk fails; call it again.
+        """
+        job = self._shelf.get(self._by_channel.get(message.channel, ""))
+        if job is None or job.result is not None or message.author == job.user:
+            return
+        trouble = message.metadata.get("trouble")
+        if trouble == "waiting" or message.metadata.get("aside"):
+            return
+        if message.content.startswith(IN_BETWEEN):
+            return
+        now = self._channels.now()
+        if trouble:
+            ended = structs.replace(job, error=message.content, ended_at=now)
+        else:
+            ended = structs.replace(job, result=message, error="", ended_at=now)
+        await self._keep(ended)
+
+    async def settled(self, correlation_id: str, reason: str) -> None:
+        """End the job of a message without further answers.
+
+        Raises:
+            StoreError: the disk fails.
+        """
+        job = self._shelf.get(self._by_inbound.get(correlation_id, ""))
+        if job is None or job.result is not None or job.error:
+            return
+        now = self._channels.now()
+        error = f"the agent gave no answer ({reason})"
+        await self._keep(structs.replace(job, error=error, ended_at=now))
+
+    async def forget_ended(self) -> None:
+        """Delete jobs that ended a while ago, and their channels.
+
+        Raises:
+            StoreError: the disk fails.
+        """
+        before = self._channels.now() - AFTER_END
+        for each in self._shelf.all():
+            if each.expires_at < before:
+                await self._drop(each)
+
+    async def _keep(self, job: ElizaJob) -> None:
+        await self._shelf.put(job)
+        self._by_channel[job.channel] = job.id
+        self._by_inbound[job.inbound] = job.id
+
+    async def _drop(self, job: ElizaJob) -> None:
+        await self._shelf.drop(job.id)
+        self._by_channel.pop(job.channel, None)
+        self._by_inbound.pop(job.inbound, None)
+        await self._channels.forget(job.channel)
+
+    async def _make_way(self) -> None:
+        """Make room for one more job: delete the oldest that has ended.
+
+        Raises:
+            ApiError: none has ended.
+        """
+        if not self._shelf.is_full:
+            return
+        now = self._channels.now()
+        over = [each for each in self._shelf.all() if each.status(now) != "processing"]
+        if not over:
+            raise full(f"{self._shelf.limit} jobs are under way; ask again later")
+        await self._drop(min(over, key=lambda each: each.created_at))
+
+
+def job_shown(job: ElizaJob, now: int) -> Json:
+    """Show a job."""
+    shown: Json = {
+        "jobId": job.id,
+        "status": job.status(now),
+        "agentId": job.agent,
+        "userId": job.user,
+        "prompt": job.prompt,
+        "createdAt": job.created_at,
+        "expiresAt": job.expires_at,
+        "metadata": job.metadata,
+    }
+    if job.result is not None:
+        shown["result"] = {
+            "message": {
+                "id": job.result.id,
+                "content": job.result.content,
+                "authorId": job.result.author,
+                "createdAt": job.result.at,
+                "metadata": job.result.metadata,
+            },
+            "processingTimeMs": max(0, job.ended_at - job.created_at),
+        }
+    if job.error:
+        shown["error"] = job.error
+    return shown
+
+
+def health_shown(jobs: tuple[ElizaJob, ...], now: int, limit: int) -> Json:
+    """Show statistics of all jobs."""
+    counts = dict.fromkeys(STATUSES, 0)
+    for each in jobs:
+        counts[each.status(now)] += 1
+    took = [each.ended_at - each.created_at for each in jobs if each.result]
+    ended = counts["completed"] + counts["failed"] + counts["timeout"]
+    share = max(1, ended)
+    return {
+        "healthy": True,
+        "timestamp": now,
+        "totalJobs": len(jobs),
+        "statusCounts": counts,
+        "metrics": {
+            "averageProcessingTimeMs": sum(took) / len(took) if took else 0,
+            "successRate": counts["completed"] / share,
+            "failureRate": counts["failed"] / share,
+            "timeoutRate": counts["timeout"] / share,
+        },
+        "maxJobs": limit,
     }

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from msgspec import Meta, structs
 
-from connectors.web.eliza.errors import full, wrong
-from connectors.web.eliza.ids import to_uuid
+from connectors.web.eliza.messages import full, to_uuid, wrong
 from runtime.telemetry.logs import LineFormatter, Redactor, Value, shorten
 
 if TYPE_CHECKING:

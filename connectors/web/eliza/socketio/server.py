@@ -20,22 +20,24 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
 from connectors.chat.server_transport import caller_at
-from connectors.web.eliza.bodies import Words, read_body_as
-from connectors.web.eliza.errors import forbidden
-from connectors.web.eliza.ids import ZERO, Uuid, is_uuid, to_uuid
 from connectors.web.eliza.keys import ApiCaller, not_let_in
 from connectors.web.eliza.messages import (
+    ZERO,
     ChannelEvent,
     ElizaChannel,
     ElizaMessage,
     Json,
+    Uuid,
+    forbidden,
+    is_uuid,
     iso,
+    to_uuid,
 )
-from connectors.web.eliza.request import is_listed
+from connectors.web.eliza.request import Words, is_listed, read_body_as
 from connectors.web.eliza.services.messages import reply_name
 from connectors.web.eliza.socketio.logs import LogStreams
-from connectors.web.errors import EXPECTED_ERRORS, ApiError, translate
 from connectors.web.request import check_access, client_host
+from connectors.web.server import EXPECTED_ERRORS, ApiError, translate
 from runtime.fairness import PlacesHeld
 from runtime.telemetry.logs import EventLog
 

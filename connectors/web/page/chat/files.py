@@ -18,11 +18,11 @@ from starlette.responses import FileResponse, Response
 from actors.errors import DeliveryRefusedError
 from actors.journal.attachments import SHOWN, size_of
 from connectors.files.blobs import BlobFolder, bytes_of
-from connectors.web.errors import ApiError
 from connectors.web.page.chat.chats import find_chat, may_read
-from connectors.web.page.guard import FILE_POLICY
 from connectors.web.page.login_rows import new_token
+from connectors.web.page.logins import FILE_POLICY
 from connectors.web.request import read_body
+from connectors.web.server import ApiError
 
 if TYPE_CHECKING:
     from pathlib import Path

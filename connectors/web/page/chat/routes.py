@@ -11,7 +11,6 @@ from starlette.routing import BaseRoute
 
 from actors.commands.registry import COMMANDS
 from connectors.files.blobs import BlobError
-from connectors.web.errors import ApiError
 from connectors.web.page.chat.chats import (
     ROOM,
     PageChat,
@@ -29,6 +28,7 @@ from connectors.web.page.chat.messages import message_values
 from connectors.web.page.event_stream import EventResponse, EventStream, EventStreams
 from connectors.web.page.login_rows import new_token
 from connectors.web.page.request import JSON, PageRoutes, PageVisit
+from connectors.web.server import ApiError
 
 SHOWN = 50
 """Messages on one page; older ones are a link away."""

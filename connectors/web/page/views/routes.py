@@ -10,10 +10,10 @@ import msgspec
 import trio
 from starlette.responses import RedirectResponse, Response
 
-from connectors.web.errors import ApiError
 from connectors.web.page.event_stream import EventResponse, EventStream, EventStreams
 from connectors.web.page.request import ActionResult, PageRoutes, PageVisit
 from connectors.web.page.views.base import LONGEST, Refusal, ViewRequest
+from connectors.web.server import ApiError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

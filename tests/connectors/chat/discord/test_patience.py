@@ -13,12 +13,12 @@ from connectors.chat.discord.listener import (
     ask_patiently,
     asked_to_wait,
 )
-from connectors.chat.errors import BusyError, LostError, PlatformError, RefusedError
+from connectors.chat.requests import BusyError, LostError, PlatformError, RefusedError
 
 if TYPE_CHECKING:
     from trio.testing import MockClock
 
-    from connectors.chat.discord.account import DiscordAccount
+    from connectors.chat.discord.client import DiscordAccount
 
 CHANNEL = Channel("1", 9)
 

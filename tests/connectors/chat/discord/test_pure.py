@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 
 from connectors.chat.bookmarks import ReadMarks
-from connectors.chat.discord import commands as slash
-from connectors.chat.discord import content
+from connectors.chat.discord import inbound as slash
+from connectors.chat.discord import markup
 from connectors.chat.discord.events import (
     DiscordMessage,
     DiscordScene,
@@ -123,7 +123,7 @@ def test_a_forward_a_sticker_an_embed_and_a_poll_are_read() -> None:
 
 @given(text=st.text(max_size=1_900))
 def test_what_is_sent_fits_and_calls_nobody(text: str) -> None:
-    message = content.message(text, "key")
+    message = markup.message(text, "key")
     said = str(message["content"])
     assert 0 < len(said) <= 2_000
     assert said.strip()

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.chat.lenient_json import decode, text
 from connectors.chat.matrix.events import (
     MatrixFile,
     MatrixMessage,
@@ -19,6 +18,7 @@ from connectors.chat.matrix.events import (
 )
 from connectors.chat.matrix.listener import read_batch
 from connectors.chat.matrix.rooms import Room
+from connectors.chat.requests import decode, text
 from tests.support.chat.matrix_bed import ANNA, BEN, ZOE
 
 USERS = {ANNA: "anna", BEN: "ben"}

@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 
 from actors.config.access import AccessConfig
-from connectors.chat.errors import (
+from connectors.chat.inbound import LONGEST_NAME
+from connectors.chat.matrix.account import read_error
+from connectors.chat.matrix.inbound import WAITS_FOR, arrival, waiting
+from connectors.chat.matrix.listener import InvitePolicy, Invites, judge
+from connectors.chat.matrix.platform import MatrixConfig
+from connectors.chat.matrix.rooms import Room
+from connectors.chat.requests import (
     LONGEST_ASKED,
     BusyError,
     PlatformError,
     RefusedError,
     ShutOutError,
 )
-from connectors.chat.inbound import LONGEST_NAME
-from connectors.chat.matrix.api import read_error
-from connectors.chat.matrix.inbound import WAITS_FOR, arrival, waiting
-from connectors.chat.matrix.listener import InvitePolicy, Invites, judge
-from connectors.chat.matrix.platform import MatrixConfig
-from connectors.chat.matrix.rooms import Room
 from tests.support.chat.matrix_bed import ANNA, BEN, SAM, ZOE
 
 USERS = {ANNA: "anna", BEN: "ben"}

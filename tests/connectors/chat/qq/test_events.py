@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.chat.errors import BusyError, LostError, RefusedError, ShutOutError
 from connectors.chat.qq.api import (
     AddressError,
     DuplicateError,
@@ -25,6 +24,7 @@ from connectors.chat.qq.events import (
     read_place,
 )
 from connectors.chat.qq.transport import MOST_NUMBER, number_of
+from connectors.chat.requests import BusyError, LostError, RefusedError, ShutOutError
 from tests.fakes.qq.server import refusal
 from tests.support.chat.qq_bed import ANNA, GROUP, ZOE
 from tests.support.tiers import examples

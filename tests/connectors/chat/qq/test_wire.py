@@ -18,8 +18,8 @@ from wsproto.events import (
     TextMessage,
 )
 
-from connectors.chat.errors import BusyError, LostError
 from connectors.chat.qq.listener import MOST_MESSAGE, GatewaySocket, open_socket
+from connectors.chat.requests import BusyError, LostError
 
 if TYPE_CHECKING:
     from trio.testing import MockClock

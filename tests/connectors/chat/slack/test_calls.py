@@ -12,8 +12,8 @@ import trio
 import trio.testing
 from slack_sdk.signature import SignatureVerifier
 
-from connectors.chat.gates import PlatformAnswer, PlatformCall, SignedGate
-from connectors.chat.slack.webhooks import WINDOW, signed
+from connectors.chat.platforms import PlatformAnswer, PlatformCall, SignedGate
+from connectors.chat.slack.listener import WINDOW, signed
 from runtime.clock import SystemClock
 from tests.fakes.slack.replies import Json, event_body, pressed
 from tests.support.chat.slack_bed import ANNA, CREW, SIGNING, ZOE, SlackBed

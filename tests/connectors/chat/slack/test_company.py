@@ -12,8 +12,8 @@ import trio
 from connectors.app.app import open_app
 from connectors.asyncio_bridge.bridge import Bridge
 from connectors.chat.platforms import serving
+from connectors.chat.slack.listener import signed
 from connectors.chat.slack.transport import SlackTransport
-from connectors.chat.slack.webhooks import signed
 from connectors.settings.load import load_app
 from connectors.web.openai.transport import HttpTransport
 from runtime.clock import SystemClock

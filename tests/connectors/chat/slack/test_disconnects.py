@@ -8,8 +8,8 @@ import pytest
 import trio
 
 from actors.errors import OverloadedError
-from connectors.chat.errors import LostError
 from connectors.chat.inbound import MOST_WAITING
+from connectors.chat.requests import LostError
 from runtime.errors import StoreUnavailableError
 from tests.fakes.slack.replies import Reply, refusal
 from tests.support.chat.slack_bed import ANNA, CREW, ZOE, SlackBed

@@ -9,9 +9,9 @@ import trio
 import trio.testing
 
 from actors.messages.inbound import Address, Quoted
-from connectors.chat.errors import LostError
 from connectors.chat.inbound import MOST_IN_ALL, NO_ROOM
-from connectors.chat.markup.buttons import UNKNOWN
+from connectors.chat.markup.dialect import UNKNOWN
+from connectors.chat.requests import LostError
 from runtime.errors import StoreUnavailableError
 from tests.fakes.slack.replies import Reply, pressed
 from tests.support.chat.slack_bed import (

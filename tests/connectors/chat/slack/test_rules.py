@@ -6,14 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.chat.errors import (
+from connectors.chat.requests import (
     LONGEST_ASKED,
     BusyError,
     LostError,
     RefusedError,
     ShutOutError,
 )
-from connectors.chat.slack.errors import read_error
 from connectors.chat.slack.events import (
     Mark,
     Ours,
@@ -30,8 +29,9 @@ from connectors.chat.slack.events import (
     read_command,
     taken_apart,
 )
+from connectors.chat.slack.listener import signed, verify
+from connectors.chat.slack.sdk import read_error
 from connectors.chat.slack.senders import name_of
-from connectors.chat.slack.webhooks import signed, verify
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
 from tests.support.tiers import examples

@@ -12,9 +12,9 @@ import trio.testing
 from actors.errors import DeliveryBusyError, DeliveryRefusedError, DeliveryUnknownError
 from actors.messages.inbound import Address
 from connectors.asyncio_bridge.bridge import Bridge
-from connectors.chat.errors import BusyError, LostError, RefusedError
-from connectors.chat.slack.files import SETTLES
+from connectors.chat.requests import BusyError, LostError, RefusedError
 from connectors.chat.slack.sdk import SdkWire
+from connectors.chat.slack.senders import SETTLES
 from tests.fakes.media import PNG
 from tests.fakes.slack.replies import Reply, refusal
 from tests.fakes.slack.server import serving

@@ -9,7 +9,7 @@ import trio.testing
 from actors.errors import DeliveryBusyError, DeliveryRefusedError, DeliveryUnknownError
 from actors.messages.deliveries import Edit, Typing
 from actors.messages.inbound import Address
-from connectors.chat.errors import BusyError, LostError
+from connectors.chat.requests import BusyError, LostError
 from tests.fakes.slack.replies import Reply, refusal
 from tests.support.chat.slack_bed import BEN, CREW, DIRECT, ZOE, SlackBed, delivery
 

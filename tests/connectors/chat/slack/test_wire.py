@@ -13,7 +13,7 @@ from slack_sdk.socket_mode.response import SocketModeResponse
 from slack_sdk.web.async_client import AsyncWebClient
 
 from connectors.asyncio_bridge.bridge import Bridge
-from connectors.chat.errors import (
+from connectors.chat.requests import (
     BusyError,
     GoneError,
     LostError,

@@ -10,26 +10,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.chat.bookmarks import ConnectorShelf
-from connectors.chat.errors import (
+from connectors.chat.markup.dialect import utf16
+from connectors.chat.requests import (
     BusyError,
     LostError,
     PlatformError,
     RefusedError,
     ShutOutError,
 )
-from connectors.chat.markup.dialect import utf16
-from connectors.chat.telegram.content import MOST, cut, message, reaction
-from connectors.chat.telegram.errors import ConflictError, MovedError, error_of
-from connectors.chat.telegram.events import TelegramMessage
-from connectors.chat.telegram.groups import MessageNumbers, StoredTelegramBookmarks
-from connectors.chat.telegram.listener import leased
-from connectors.chat.telegram.types import (
+from connectors.chat.telegram.account import ConflictError, MovedError, error_of
+from connectors.chat.telegram.events import (
     ChatName,
     MessageName,
     Parameters,
+    TelegramMessage,
     read_chat,
     read_message,
 )
+from connectors.chat.telegram.listener import leased
+from connectors.chat.telegram.markup import MOST, cut, message, reaction
+from connectors.chat.telegram.senders import MessageNumbers, StoredTelegramBookmarks
 from runtime.store.in_memory import MemoryStore
 from tests.support.chat.telegram_bed import BASIC, delivery
 

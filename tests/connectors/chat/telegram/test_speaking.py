@@ -12,7 +12,7 @@ from msgspec import structs
 from actors.errors import DeliveryBusyError, DeliveryRefusedError, DeliveryUnknownError
 from actors.messages.deliveries import Edit, Reaction, Typing
 from actors.messages.inbound import Address
-from connectors.chat.telegram.content import SIGNS
+from connectors.chat.telegram.markup import SIGNS
 from connectors.chat.telegram.platform import PLATFORM
 from tests.fakes.telegram.api import REACTIONS, refusal
 from tests.support.chat.telegram_bed import GROUP, ZOE, BotBed, delivery

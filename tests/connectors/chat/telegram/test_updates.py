@@ -10,20 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.chat.telegram.events import (
+    Malformed,
     Moved,
     Pressed,
     TelegramMessage,
+    User,
     cut_out,
     read,
+    read_update,
+    read_updates,
     with_agents,
 )
 from connectors.chat.telegram.inbound import specifics
-from connectors.chat.telegram.types import (
-    Malformed,
-    User,
-    read_update,
-    read_updates,
-)
 
 BOT = User(7, is_bot=True, first_name="Anna", username="anna_bot")
 ZOE = {"id": 1, "first_name": "Zoe", "last_name": "Doe", "username": "zoe_1"}

@@ -9,7 +9,7 @@ import httpx
 import msgspec
 import pytest
 
-from connectors.chat.gates import Gates
+from connectors.chat.platforms import Gates
 from runtime.errors import StoreUnavailableError
 from tests.fakes.telegram.api import told
 from tests.fakes.telegram.chats import RefusalError

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.chat.terminal.script import (
+from connectors.chat.terminal.playback import (
     LONGEST_WAIT,
     MOST_LINES,
     Cue,

@@ -16,8 +16,12 @@ from rich.cells import cell_len
 from actors.messages.deliveries import Draft
 from actors.messages.inbound import Address
 from connectors.chat.terminal import client, screen
-from connectors.chat.terminal.client import files_in
-from connectors.chat.terminal.frames import ShownAgent, TerminalDraft, TerminalRoster
+from connectors.chat.terminal.client import (
+    ShownAgent,
+    TerminalDraft,
+    TerminalRoster,
+    files_in,
+)
 from connectors.chat.terminal.screen import (
     QUESTION,
     ChatCompleter,

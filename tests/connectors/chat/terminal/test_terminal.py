@@ -16,13 +16,13 @@ from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address
 from actors.outbound.draft_rules import DraftPiece
 from connectors.admin.display import make_safe
-from connectors.chat.terminal.console import (
+from connectors.chat.terminal.client import TerminalHello
+from connectors.chat.terminal.plain import (
     MOST_CHARACTERS,
+    PlainSettings,
     StandardConsole,
     TerminalWriter,
 )
-from connectors.chat.terminal.frames import TerminalHello
-from connectors.chat.terminal.plain import PlainSettings
 from runtime import __version__
 from tests.fakes.chat.console import FakeConsole
 from tests.support.chat.terminal_bed import PIPE, TYPED, Chat, open_chat

@@ -16,13 +16,13 @@ from actors.errors import OverloadedError
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address
 from actors.transport import Earlier
-from connectors.chat.terminal import frames
-from connectors.chat.terminal.client import TerminalRefusedError
-from connectors.chat.terminal.frames import (
+from connectors.chat.terminal import client as frames
+from connectors.chat.terminal.client import (
     FrameReader,
     FrameTooLongError,
     TerminalFile,
     TerminalHello,
+    TerminalRefusedError,
     TerminalRoster,
     TerminalSettled,
     TerminalTaken,
@@ -45,8 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
     from pathlib import Path
 
-    from connectors.chat.terminal.client import TerminalClient
-    from connectors.chat.terminal.frames import FromCompany
+    from connectors.chat.terminal.client import FromCompany, TerminalClient
 
 DESK = TerminalHello(__version__, "desk")
 AT_DESK = Delivery(

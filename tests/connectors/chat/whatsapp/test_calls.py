@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from actors.errors import OverloadedError, StoppingError
-from connectors.chat.gates import SignedGate
+from connectors.chat.platforms import SignedGate
 from connectors.web.server import HttpSettings
 from runtime.errors import StoreUnavailableError
 from tests.fakes.web.channel import Channel, open_channel

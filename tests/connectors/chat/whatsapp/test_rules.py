@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.chat import errors as faults
-from connectors.chat.whatsapp import content, errors, events
-from connectors.chat.whatsapp.shared import OPEN_FOR, ReplyWindows
+from connectors.chat import requests as faults
+from connectors.chat.whatsapp import events, markup
+from connectors.chat.whatsapp import events as errors
+from connectors.chat.whatsapp.inbound import OPEN_FOR, ReplyWindows
 from tests.fakes.whatsapp.graph import FakeGraph, refusal
 from tests.support.chat.whatsapp_bed import ANNA, ROY, ZOE
 
@@ -134,19 +135,19 @@ def test_people_who_are_forgotten_are_asked_about() -> None:
 def test_ids_and_phone_numbers_have_fields_of_their_own(
     person: str, field: str
 ) -> None:
-    body = content.message(person, "hi", "m")
+    body = markup.message(person, "hi", "m")
     assert body[field] == person
     assert len({"to", "recipient"} & set(body)) == 1
-    chat = content.chat_of(ANNA, person)
-    assert content.parted(chat) == (ANNA, person)
+    chat = markup.chat_of(ANNA, person)
+    assert markup.parted(chat) == (ANNA, person)
 
 
 @given(st.text(max_size=600))
 def test_a_marker_is_short_and_always_the_same(delivery_id: str) -> None:
-    marker = content.marker_of(delivery_id)
-    assert len(marker) <= content.LONGEST_MARKER
+    marker = markup.marker_of(delivery_id)
+    assert len(marker) <= markup.LONGEST_MARKER
     assert marker.isascii()
-    assert marker == content.marker_of(delivery_id)
+    assert marker == markup.marker_of(delivery_id)
 
 
 def test_a_sender_is_named_and_a_time_that_is_none_is_now() -> None:

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, cast
 import apsw
 import pytest
 
-from connectors.commands.doctor.database import check_database, check_folder
-from connectors.commands.doctor.others import check_appointments
+from connectors.commands.doctor.main import (
+    check_appointments,
+    check_database,
+    check_folder,
+)
 from connectors.config.app import StoreConfig
 from connectors.files import receipt_key
 from runtime.sqlite.database import SqliteDatabase

@@ -24,21 +24,18 @@ from connectors.commands.init.choices import (
     ProviderPreset,
     SettingsPlan,
     connector_kinds,
+    example_block,
+    lacking,
     providers,
     read_agent,
     read_matrix_id,
     read_model,
     read_people,
-    usable_keys,
-)
-from connectors.commands.init.ollama import MOST_MODELS, read_tags
-from connectors.commands.init.text import (
-    example_block,
-    lacking,
     settings_text,
     tables_of,
+    usable_keys,
 )
-from connectors.commands.init.trial import explained
+from connectors.commands.init.questions import MOST_MODELS, explained, read_tags
 from connectors.config.app import AppConfig
 from connectors.files.personas import FILES
 from connectors.models.scripted import load_script

@@ -10,8 +10,7 @@ import pytest
 import trio
 
 from connectors.cli import run
-from connectors.web.eliza.ids import ZERO, to_uuid
-from connectors.web.eliza.messages import ElizaChannel, ElizaServer
+from connectors.web.eliza.messages import ZERO, ElizaChannel, ElizaServer, to_uuid
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore
 from runtime.store.rows import Commit, Entry

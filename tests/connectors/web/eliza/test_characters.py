@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.web.eliza.services.agents import (
+from connectors.web.eliza.services.runs import (
     IGNORED_FIELDS,
     KNOWN_FIELDS,
     slug_of,
     wish_of,
 )
 from connectors.web.eliza.socketio.logs import LogEntry, LogFilter
-from connectors.web.errors import ApiError
+from connectors.web.server import ApiError
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=20),

@@ -8,13 +8,14 @@ import trio.testing
 
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address
-from connectors.web.eliza.ids import ZERO, to_uuid
 from connectors.web.eliza.keys import ApiCaller
 from connectors.web.eliza.messages import (
+    ZERO,
     ChannelEvent,
     ElizaChannel,
     ElizaMessage,
     eliza_history,
+    to_uuid,
 )
 from connectors.web.eliza.platform import WebConfig
 from connectors.web.eliza.services.channels import Channels

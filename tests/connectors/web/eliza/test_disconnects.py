@@ -15,7 +15,7 @@ import pytest
 import trio
 
 from actors.errors import OverloadedError, StoppingError
-from connectors.web.eliza.ids import to_uuid
+from connectors.web.eliza.messages import to_uuid
 from connectors.web.eliza.platform import WebConfig, WebKeyConfig
 from runtime.errors import StoreUnavailableError
 from runtime.secret import Secret

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import trio
 
-from connectors.web.eliza.ids import to_uuid
+from connectors.web.eliza.messages import to_uuid
 from tests.fakes.web.eliza import ZOE, open_web
 
 ELIZA = "b850bc30-45f8-0041-a00a-83df46d8555d"

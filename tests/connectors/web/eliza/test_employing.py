@@ -11,9 +11,9 @@ from actors import names
 from actors.agents import rows as staff_rows
 from actors.agents.hired import HiringTerms
 from actors.config.agents import HiringConfig
-from connectors.web.eliza.ids import to_uuid
+from connectors.web.eliza.messages import to_uuid
 from connectors.web.eliza.platform import WebConfig, WebKeyConfig
-from connectors.web.errors import ApiError
+from connectors.web.server import ApiError
 from runtime.secret import Secret
 from tests.fakes.web.backstage import FakeStaff
 from tests.fakes.web.eliza import ANNA, BEN, ZOE, WebBed, open_web

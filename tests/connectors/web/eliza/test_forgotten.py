@@ -11,7 +11,7 @@ from actors.journal.commits import as_accept
 from actors.memory import scopes
 from actors.messages.inbound import Address
 from actors.protocol import DropConversation
-from connectors.web.eliza.ids import own_id
+from connectors.web.eliza.messages import own_id
 from runtime.actor.messages import Keyed
 from runtime.store.facts import SaveFact
 from runtime.store.rows import Append, Commit, NewEvent

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.web.eliza.ids import to_uuid
 from connectors.web.eliza.keys import RateLimit
+from connectors.web.eliza.messages import to_uuid
 from connectors.web.eliza.platform import WebConfig, WebKeyConfig
 from runtime.secret import Secret
 from tests.fakes.web.eliza import ANNA, API, BEN, SAM, ZERO, ZOE, open_web

@@ -13,7 +13,7 @@ from actors import names
 from actors.memory import scopes
 from actors.messages.inbound import Address
 from actors.protocol import DropConversation
-from connectors.web.eliza.ids import as_ulid, as_uuid, own_id
+from connectors.web.eliza.messages import as_ulid, as_uuid, own_id
 from connectors.web.eliza.platform import WebConfig, WebKeyConfig
 from runtime.actor.messages import Keyed
 from runtime.clock import SystemClock

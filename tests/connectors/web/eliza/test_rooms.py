@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from connectors.web.eliza.ids import own_id
+from connectors.web.eliza.messages import own_id
 from tests.fakes.web.eliza import ANNA, API, BEN, ZERO, ZOE, open_web
 
 

@@ -11,7 +11,7 @@ from actors.journal.records import UsageRecord
 from actors.messages.inbound import Address, Inbound, ToolCall, Usage
 from actors.messages.keys import session_key
 from actors.turn.machine import ModelReplied, ToolReturned
-from connectors.web.eliza.ids import as_uuid, own_id
+from connectors.web.eliza.messages import as_uuid, own_id
 from connectors.web.eliza.platform import WebConfig, WebKeyConfig
 from runtime.secret import Secret
 from runtime.store.rows import Append, Claim, Commit, NewEvent, Record, Settle

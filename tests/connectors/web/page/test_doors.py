@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from connectors.web.page.guard import POLICY, is_our_host, is_our_page
+from connectors.web.page.logins import POLICY, is_our_host, is_our_page
 from connectors.web.page.platform import PageConfig
 from tests.fakes.web.page import ANNA, JSON, form_of, open_page
 

@@ -13,9 +13,8 @@ from actors.messages.deliveries import Reaction
 from actors.messages.inbound import Address
 from connectors.web.page.chat.chats import chats_for, find_chat, may_read
 from connectors.web.page.chat.messages import PageMessage, own_id, with_sign
-from connectors.web.page.guard import cookie, cookie_value
 from connectors.web.page.login_rows import LINK, LoginLink, new_token, row_id, surplus
-from connectors.web.page.logins import Tries
+from connectors.web.page.logins import Tries, cookie, cookie_value
 from connectors.web.page.platform import PageConfig, PageRoomConfig
 from connectors.web.page.words import Words
 from runtime.store.rows import StoredEntry

@@ -13,9 +13,9 @@ import trio
 from msgspec import structs
 
 from actors.errors import DeliveryRefusedError
-from connectors.web.errors import ApiError
 from connectors.web.page.chat.files import PageUpload, UploadShelf
 from connectors.web.page.chat.messages import PageMessage
+from connectors.web.server import ApiError
 from runtime.store.in_memory import MemoryStore
 from tests.connectors.web.page.test_chat import SAM
 from tests.fakes.media import PNG
