@@ -6,4 +6,4 @@ the words of that API a *channel* is a chat, a *server* a group of channels, and
 services and routes together, and `transport.py`, the kernel's side.
 """
 
-__all__ = ["keys", "messages", "services"]
+__all__ = ["messages", "platform", "services"]
