@@ -117,6 +117,7 @@ class RequestPasser:
 
     def __init__(self, peers: Peers) -> None:
         self._peers = peers
+        self._stopping = asyncio.Event()
         self._client = httpx.AsyncClient(
             timeout=httpx.Timeout(None, connect=CONNECT_WITHIN),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
@@ -126,6 +127,10 @@ class RequestPasser:
     def has_rest(self, connector: str) -> bool:
         """Whether what is not shared is done here."""
         return self._peers.where_rest(connector).is_here
+
+    def stop(self) -> None:
+        """End what waits for other nodes, because the server stops."""
+        self._stopping.set()
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -153,7 +158,7 @@ class RequestPasser:
         where = partial(peers.where, name, chat) if chat is not None else None
         where = where or partial(peers.where_rest, name)
         end = asyncio.get_running_loop().time() + HELD_FOR
-        while asyncio.get_running_loop().time() < end:
+        while asyncio.get_running_loop().time() < end and not self._stopping.is_set():
             place = where()
             if place.is_here:
                 return False
@@ -179,19 +184,19 @@ class RequestPasser:
         asking = asyncio.ensure_future(self._ask(asked, place, answer))
         gone = asyncio.ensure_future(wait_gone(receive))
         moved = asyncio.ensure_future(wait_moved(place, where))
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        tasks = {asking, gone, moved, stopping}
         try:
-            await asyncio.wait(
-                {asking, gone, moved}, return_when=asyncio.FIRST_COMPLETED
-            )
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if asking.done():
                 return asking.result()
             if not gone.done() and answer.is_begun:
                 await answer.break_off()
             return gone.done() or answer.is_begun
         finally:
-            for task in (asking, gone, moved):
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(asking, gone, moved, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _ask(
         self, asked: PassedRequest, place: NodePlace, answer: PassedAnswer

@@ -175,6 +175,8 @@ class CompletionsEndpoint:
     def stop(self) -> None:
         """End all requests that wait, because the server stops."""
         self.context.bodies.stop()
+        if self.passer is not None:
+            self.passer.stop()
         self.give_up("the server is stopping; the message is kept, its answer is not")
 
     def give_up(self, text: str, code: str = "stopping") -> None:

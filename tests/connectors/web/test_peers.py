@@ -219,6 +219,21 @@ def test_who_has_gone_is_not_answered() -> None:
     run(test)
 
 
+def test_nobody_waits_for_another_node_when_the_server_stops() -> None:
+    async def test(client: Client) -> None:
+        node = Node(hangs=True)
+        passer = RequestPasser(Around(await node.open()))
+        asked = PassedRequest(scope_of(), b"hi", "http")
+        asyncio.get_running_loop().call_later(0.1, passer.stop)
+        with pytest.raises(ApiError) as refused:
+            await passer.pass_on(asked, "chat", client.receive, client.send)
+        assert refused.value.status == 503
+        await passer.aclose()
+        node.server.close()
+
+    run(test)
+
+
 def test_what_another_node_has_passed_on_is_not_passed_on_again() -> None:
     async def test(client: Client) -> None:
         scope = scope_of(headers=[(peering.FROM_NODE, b"1")])
