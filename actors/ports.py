@@ -397,8 +397,8 @@ class Enclosures(Protocol):
         """Watch an agent's folder for pictures that appear from now on."""
         ...
 
-    async def enclose_image(self, image: Image, name: str) -> SentFile:
-        """Keep a picture that a tool returned; raises like `enclose`."""
+    async def enclose_image(self, agent: str, image: Image, name: str) -> SentFile:
+        """Keep a picture that a tool returned to an agent; raises like `enclose`."""
         ...
 
 

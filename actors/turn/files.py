@@ -131,7 +131,8 @@ async def with_images(
     files: list[SentFile] = []
     for number, image in enumerate(result.images[:MOST_FILES], 1):
         try:
-            files.append(await enclosures.enclose_image(image, f"{tool}-{number}"))
+            name = f"{tool}-{number}"
+            files.append(await enclosures.enclose_image(persona.name, image, name))
         except ToolError as error:
             LOG.warning("picture of a tool not sent", tool=tool, why=str(error))
     return msgspec.structs.replace(result, files=(*result.files, *files))

@@ -104,7 +104,8 @@ class FilesConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Longest file that is sent, in bytes; a platform may take less."""
 
     max_bytes: Count = 1_073_741_824
-    """Most bytes of all copies; then nothing more is sent until some are removed."""
+    """Most bytes of all copies, of one agent's three quarters at most; then nothing
+    more is sent until some are removed."""
 
     keep_days: Annotated[float, Meta(ge=1, le=365)] = 7.0
     """Days for which a copy is kept after it was made; longer only while it still has

@@ -2,9 +2,9 @@
 
 Each is copied whole at the moment it is sent, under the SHA-256 of its bytes, so that
 no later change of an agent's folder changes what people get, and the same bytes lie
-there once. A row of the outbox names the digest. What no row that is still to go out
-names is swept away after a while: what was delivered, and what a crash left behind
-between the copy and the commit.
+there once, as whoever sent them first. No agent has all the room. A row of the outbox
+names the digest. What no row that is still to go out names is swept away after a while:
+what was delivered, and what a crash left behind between the copy and the commit.
 
 Blocking work is done beside the kernel's thread. All of it is the owner's alone.
 """
@@ -25,6 +25,7 @@ import trio
 from actors.errors import DeliveryRefusedError
 from actors.journal.attachments import size_of
 from connectors.fetch.messages import LOOKED_AT
+from runtime.fairness import most_of_one
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ HALF = ".half-"
 """What a file begins with that is only half written."""
 
 OWNER_ONLY = 0o700
+
+PEOPLE = "+page"
+"""Owner of the files that people send on the page; no agent has such a name."""
 
 LOG = EventLog("files")
 
@@ -89,11 +93,15 @@ class BlobFolder:
         # swept that somebody has just found to be there.
         self._lock = trio.Lock()
 
-    async def keep(self, fill: Callable[[Callable[[bytes], object]], object]) -> Kept:
+    async def keep(
+        self, fill: Callable[[Callable[[bytes], object]], object], owner: str = ""
+    ) -> Kept:
         """Keep what is handed in piece by piece.
 
         Args:
             fill: is given what takes the pieces; runs beside the kernel's thread.
+            owner: who sends it, and has a share of the room: an agent, or `PEOPLE`;
+                nobody in particular if empty.
 
         Returns:
             When it is safe on the disk.
@@ -102,7 +110,7 @@ class BlobFolder:
             BlobError: there is no room for it, or the disk does not take it.
         """
         async with self._lock:
-            return await trio.to_thread.run_sync(self._keep, fill)
+            return await trio.to_thread.run_sync(self._keep, fill, owner)
 
     async def sweep(self, needed: Collection[str], before: float) -> int:
         """Remove what nobody needs any more; see the port."""
@@ -125,17 +133,21 @@ class BlobFolder:
             raise DeliveryRefusedError("its bytes are not kept any more")
         return path
 
-    def _place(self, digest: str) -> Path:
+    def _place(self, digest: str, owner: str = "") -> Path:
+        """Say where it lies, or would lie if an owner kept it."""
         if len(digest) != 64 or not digest.isalnum():
             raise DeliveryRefusedError("it has no bytes")
-        return self._folder / digest[:2] / digest
+        folder = self._folder / digest[:2]
+        return next(folder.glob(f"{digest}*"), folder / f"{digest}.{owner}")
 
     # --- beside the kernel's thread -------------------------------------------------
 
-    def _keep(self, fill: Callable[[Callable[[bytes], object]], object]) -> Kept:
+    def _keep(
+        self, fill: Callable[[Callable[[bytes], object]], object], owner: str = ""
+    ) -> Kept:
         try:
             self._folder.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
-            room = self._config.max_bytes - sum(size for _, size, _ in self._all())
+            room = self._room_of(owner)
             half, path = tempfile.mkstemp(prefix=HALF, dir=self._folder)
         except OSError as error:
             raise copy_failed(error) from error
@@ -146,7 +158,7 @@ class BlobFolder:
                 file.flush()
                 os.fsync(file.fileno())
             kept = Kept(sink.digest, sink.size, sink.head)
-            self._put(Path(path), kept.digest)
+            self._put(Path(path), self._place(kept.digest, owner))
         except OSError as error:
             raise copy_failed(error) from error
         finally:
@@ -154,8 +166,17 @@ class BlobFolder:
                 Path(path).unlink()
         return kept
 
-    def _put(self, half: Path, digest: str) -> None:
-        place = self._place(digest)
+    def _room_of(self, owner: str) -> int:
+        """Give the bytes that are free in the folder for an owner; perhaps none."""
+        used = own = 0
+        for path, size, _ in self._all():
+            used += size
+            own += size if path.name.partition(".")[2] == owner else 0
+        free = self._config.max_bytes - used
+        share = most_of_one(self._config.max_bytes) - own
+        return min(free, share) if owner else free
+
+    def _put(self, half: Path, place: Path) -> None:
         place.parent.mkdir(mode=OWNER_ONLY, exist_ok=True)
         now = self._clock.wall()
         os.utime(half, (now, now))
@@ -171,7 +192,7 @@ class BlobFolder:
         count = 0
         for path, _, kept_at in self._all():
             is_half = path.name.startswith(HALF)  # none is being written now
-            is_old = kept_at < before and path.name not in needed
+            is_old = kept_at < before and path.name.partition(".")[0] not in needed
             if is_half or is_old:
                 with suppress(FileNotFoundError):
                     path.unlink()

@@ -439,7 +439,7 @@ class WorkspaceEnclosures:
         try:
             names = file_names(path)
             workspace = self._desks.of(agent)
-            kept = await self._keep(partial(workspace.copy, names))
+            kept = await self._keep(partial(workspace.copy, names), agent)
         except WorkspaceError as error:
             raise ToolError(str(error)) from error
         kind = media_type(kept.head)
@@ -452,9 +452,9 @@ class WorkspaceEnclosures:
             caption=caption.strip()[:MOST_CAPTION],
         )
 
-    async def enclose_image(self, image: Image, name: str) -> SentFile:
+    async def enclose_image(self, agent: str, image: Image, name: str) -> SentFile:
         """Keep a picture that a tool gave; see the port."""
-        kept = await self._keep(lambda take: take(image.content))
+        kept = await self._keep(lambda take: take(image.content), agent)
         kind = media_type(kept.head)
         return SentFile(
             digest=kept.digest,
@@ -464,9 +464,11 @@ class WorkspaceEnclosures:
             kind=kind_of(kind),
         )
 
-    async def _keep(self, fill: Callable[[Callable[[bytes], object]], object]) -> Kept:
+    async def _keep(
+        self, fill: Callable[[Callable[[bytes], object]], object], agent: str
+    ) -> Kept:
         try:
-            kept = await self._blobs.keep(fill)
+            kept = await self._blobs.keep(fill, agent)
         except BlobError as error:
             raise ToolError(f"the file is not sent: {error}") from error
         if not kept.size:

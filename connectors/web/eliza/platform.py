@@ -98,7 +98,8 @@ class WebConfig(ConnectorConfig, frozen=True, tag="web"):
     """The folder of uploaded files."""
 
     max_uploads_bytes: Count = 1_073_741_824
-    """All uploaded files together, in bytes; beyond, uploads are refused."""
+    """All uploaded files together, in bytes, of one channel three quarters at most;
+    beyond, uploads are refused."""
 
     max_channels: Annotated[int, Meta(ge=1, le=100_000)] = 10_000
     """Channels kept; beyond, no new one is made."""

@@ -74,6 +74,23 @@ async def test_what_is_too_much_leaves_nothing(limits: FilesConfig, why: str) ->
     assert len(blobs.files()) == 1
 
 
+async def test_no_agent_has_all_the_room() -> None:
+    blobs = SentFiles(limits=FilesConfig(max_bytes=40))
+    for content in (b"0123456789", b"1234567890", b"2345678901"):
+        kept = await blobs.keep(partial(hand_out, [content]), "anna")
+        assert blobs.find(described(content, "a")).stat().st_size == kept.size
+    with pytest.raises(BlobError, match="no room"):
+        await blobs.keep(lambda take: take(b"a"), "anna")
+    for _ in range(2):  # the same bytes are still there once, whoever sends them
+        await blobs.keep(lambda take: take(b"0123456789"), "ben")
+    await blobs.keep(lambda take: take(b"abcdefghij"), "ben")
+    assert len(blobs.files()) == 4
+    with pytest.raises(BlobError, match="no room"):
+        await blobs.keep(lambda take: take(b"a"), "ben")
+    assert await blobs.sweep({described(b"0123456789", "a").digest}, 1e12) == 3
+    assert len(blobs.files()) == 1
+
+
 async def test_a_copy_that_breaks_off_leaves_nothing() -> None:
     blobs = SentFiles()
 

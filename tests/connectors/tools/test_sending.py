@@ -97,11 +97,11 @@ async def test_too_large_a_file_is_refused_in_words(tmp_path: Path) -> None:
 
 
 async def test_a_tools_picture_is_kept_too(stand: Stand) -> None:
-    file = await stand.enclosures.enclose_image(Image("image/png", PNG), "shot")
+    file = await stand.enclosures.enclose_image("anna", Image("image/png", PNG), "shot")
     assert (file.name, file.kind) == ("shot.png", "image")
     assert stand.blobs.find(file).read_bytes() == PNG
     with pytest.raises(ToolError, match="empty"):
-        await stand.enclosures.enclose_image(Image("image/png", b""), "shot")
+        await stand.enclosures.enclose_image("anna", Image("image/png", b""), "shot")
 
 
 @given(name=st.text(max_size=300))

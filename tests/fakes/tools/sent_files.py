@@ -111,9 +111,10 @@ class FakeEnclosures:
         await trio.lowlevel.checkpoint()
         return FakeWatch(self, agent)
 
-    async def enclose_image(self, image: Image, name: str) -> SentFile:
+    async def enclose_image(self, agent: str, image: Image, name: str) -> SentFile:
         """Keep a picture; see the port."""
         await trio.lowlevel.checkpoint()
+        del agent
         file = described(image.content, name)
         self.kept[file.digest] = image.content
         return file

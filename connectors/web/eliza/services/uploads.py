@@ -20,6 +20,7 @@ from msgspec import structs
 
 from actors.messages.inbound import Attachment
 from runtime.disk import flush_file, flush_folder
+from runtime.fairness import most_of_one
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +87,7 @@ class UploadFolder:
 
     Args:
         folder: its path; created when it is first needed.
-        limit: bytes of all files together.
+        limit: bytes of all files together; one channel or agent has a share.
     """
 
     def __init__(self, folder: Path, limit: int) -> None:
@@ -111,10 +112,7 @@ class UploadFolder:
             OSError: the disk fails.
         """
         with self._lock:
-            used = self._count() if self._used is None else self._used
-            if used + len(content) > self._limit:
-                text = f"uploads may take {self._limit} bytes in all; delete channels"
-                raise FullError(text)
+            used = self._room_for(len(content), place, owner)
             name = f"{now}-{secrets.token_hex(8)}.{KINDS[kind]}"
             self._used = None
             path = self._folder / place / owner / name
@@ -142,10 +140,8 @@ class UploadFolder:
             if path.is_file():
                 self._settle(path.parent)  # a crash may have prevented that
                 return
-            used = self._count() if self._used is None else self._used
             size = file.stat().st_size
-            if used + size > self._limit:
-                raise FullError(f"uploads may take {self._limit} bytes in all")
+            used = self._room_for(size, place, owner)
             self._used = None
             self._put(path, lambda half: shutil.copyfile(file, half))
             self._used = used + size
@@ -192,8 +188,22 @@ class UploadFolder:
         for each in (folder, folder.parent, self._folder):
             flush_folder(each)
 
-    def _count(self) -> int:
-        files = self._folder.glob("*/*/*")
+    def _room_for(self, size: int, place: str, owner: str) -> int:
+        """Give the bytes that are used, if there is room for some more.
+
+        Raises:
+            FullError: there is none, or the owner has its share.
+        """
+        used = self._count() if self._used is None else self._used
+        share = most_of_one(self._limit)
+        is_above = self._count(f"{place}/{owner}/*") + size > share
+        if is_above or used + size > self._limit:
+            text = f"uploads may take {self._limit} bytes in all, those of one channel"
+            raise FullError(f"{text} {share}; delete channels")
+        return used
+
+    def _count(self, of: str = "*/*/*") -> int:
+        files = self._folder.glob(of)
         return sum(each.stat().st_size for each in files)
 
 

@@ -22,6 +22,7 @@ from actors.journal.attachments import kind_of
 from actors.messages.inbound import Address, Attachment, Inbound, SentFile
 from connectors.chat.server_transport import hand_in
 from connectors.fetch.messages import media_type
+from connectors.files.blobs import PEOPLE
 from connectors.web.page.chat.messages import (
     PageMessage,
     answer_id,
@@ -216,7 +217,7 @@ class PageChats:
         if self._blobs is None:
             digest, size = hashlib.sha256(content).hexdigest(), len(content)
         else:
-            kept = await self._blobs.keep(lambda take: take(content))
+            kept = await self._blobs.keep(lambda take: take(content), PEOPLE)
             digest, size = kept.digest, kept.size
         return SentFile(digest, upload.name, kind, size, kind_of(kind))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from connectors.web.eliza.platform import WebConfig
-from connectors.web.eliza.services.uploads import COARSE, UploadFolder
+from connectors.web.eliza.services.uploads import COARSE, FullError, UploadFolder
 from tests.fakes.web.eliza import ANNA, API, SAM, ZOE, open_web
 
 if TYPE_CHECKING:
@@ -98,6 +98,22 @@ def test_a_channel_that_was_made_meanwhile_keeps_its_files(tmp_path: Path) -> No
     assert uploads.find("channels", ZOE, name) == path
     uploads.tidy(frozenset(), saved_at + 2 * COARSE, 0)
     assert uploads.find("channels", ZOE, name) is None
+
+
+def test_no_channel_has_all_the_room(tmp_path: Path) -> None:
+    uploads = UploadFolder(tmp_path / "kept", 40)
+    file = tmp_path / "bytes"
+    file.write_bytes(b"sent" * 2)
+    for _ in range(3):
+        uploads.save("channels", ZOE, "image/png", b"x" * 10, 1_800_000_000_000)
+    with pytest.raises(FullError, match="one channel 30"):
+        uploads.save("channels", ZOE, "image/png", b"x", 1_800_000_000_000)
+    with pytest.raises(FullError, match="one channel 30"):
+        uploads.keep("channels", ZOE, "0-0123456789abcdef.png", file)
+    uploads.keep("channels", SAM, "0-0123456789abcdef.png", file)
+    uploads.save("channels", SAM, "image/png", b"xx", 1_800_000_000_000)
+    with pytest.raises(FullError, match="40 bytes in all"):
+        uploads.save("channels", ANNA, "image/png", b"x", 1_800_000_000_000)
 
 
 def disk_calls(work: Callable[[], object]) -> list[str]:
