@@ -106,4 +106,5 @@ class CommandsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """The same in group chats."""
 
     models: tuple[str, ...] = ("*",)
-    """Models that people may choose; name patterns."""
+    """Models that people may choose; name patterns. A budget in dollars needs the price
+    of each."""

@@ -57,6 +57,9 @@ model = "big"
 base_url = "http://127.0.0.1:9/v1"
 api_key = { env = "SPOKEN" }
 
+[commands]
+models = []
+
 [[budgets]]
 scope = "all"
 period = "day"

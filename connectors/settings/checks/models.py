@@ -227,9 +227,11 @@ def check_prices(app: AppConfig) -> Iterator[Complaint]:
             return
         unpriced = {n for n, each in app.models.items() if has_no_price(each, known)}
         for index, budget in in_dollars:
-            asked = spending(budget, app)
+            asked = spending(budget, app, may_be_chosen(app))
+            is_needed = spending(budget, app, ())
             for name in sorted(unpriced & asked):
-                yield unseen(("budgets", index), budget, name)
+                is_chosen = name not in is_needed
+                yield unseen(("budgets", index), budget, name, is_chosen=is_chosen)
             if budget.hard_tokens is None:
                 untold = {n for n in asked if may_hide_cost(app.models[n])}
                 yield from untold_cost(("budgets", index), untold)
@@ -260,14 +262,26 @@ def has_no_price(model: ModelConfig, known: PriceList) -> bool:
     return is_remote and not prices_of(model, known).version
 
 
-def spending(budget: BudgetConfig, app: AppConfig) -> set[str]:
-    """Name the models that may answer those whom a budget concerns."""
+def may_be_chosen(app: AppConfig) -> Collection[str]:
+    """Name the models that people may choose for themselves."""
+    patterns = app.commands.models
+    return [x for x in app.models if any(fnmatchcase(x, each) for each in patterns)]
+
+
+def spending(budget: BudgetConfig, app: AppConfig, chosen: Collection[str]) -> set[str]:
+    """Name the models that may answer those whom a budget concerns.
+
+    Args:
+        budget: one of the settings.
+        app: the settings.
+        chosen: models that people may choose.
+    """
     found: set[str] = set()
     who = budget.who if budget.scope == "agent" else "*"
     ways = [budget.downgrade_to, app.compaction.model]
     for name, agent in app.agents.items():
         if fnmatchcase(name, who):
-            ways += asked_by(agent)
+            ways += [*asked_by(agent), *chosen]
     if app.hiring.who != "nobody" and not fits_exactly(who):
         ways += [
             each
@@ -299,12 +313,20 @@ def fits_exactly(pattern: str) -> bool:
     return not any(each in pattern for each in "*?[")
 
 
-def unseen(way: Way, budget: BudgetConfig, model: str) -> Complaint:
-    """Say that a budget in dollars does not see what a model spends."""
+def unseen(way: Way, budget: BudgetConfig, model: str, *, is_chosen: bool) -> Complaint:
+    """Say that a budget in dollars does not see what a model spends.
+
+    Args:
+        way: to the budget.
+        budget: one in dollars.
+        model: has no price.
+        is_chosen: whether only people have it asked, by `/model`.
+    """
     hint = f"give [models.{model}] input_price and output_price (0 is one, too)"
     is_bound = budget.hard_usd is not None and budget.hard_tokens is None
     text = "hard_usd cannot hold" if is_bound else "its dollars are not counted"
     hint += ", or use hard_tokens" if is_bound else ""
+    hint += ", or leave it out of commands.models" if is_chosen else ""
     text += f": model {model!r} has no price"
     return Complaint(way, text, hint, is_warning=not is_bound)
 

@@ -226,6 +226,34 @@ def test_a_budget_in_dollars_warns_of_a_program_that_may_not_tell_its_cost(
     assert all("hard_tokens" in (each.hint or "") for each in told)
 
 
+@pytest.mark.parametrize(
+    ("rest", "count"),
+    [
+        ('scope = "all"\n', 1),
+        ('scope = "user"\nwho = "http/sam"\n', 1),
+        ('scope = "agent"\nwho = "b*"\n', 1),
+        ('scope = "all"\n[commands]\nmodels = ["us*"]\n', 0),
+        ('scope = "all"\nhard_tokens = 9\n', 0),
+    ],
+)
+def test_a_budget_in_dollars_sees_each_model_that_people_may_choose(
+    rest: str, count: int, tmp_path: Path
+) -> None:
+    usual = '[models.usual]\nkind = "openai"\nmodel = "gpt-4.1"\n'
+    agent = '[agents.ben]\nprompt = "x"\nmodel = "usual"\n'
+    text = f"{BASE}{UNKNOWN}{usual}{agent}[[budgets]]\nhard_usd = 1\n{rest}"
+    (tmp_path / "c.toml").write_text(text)
+    problems: tuple[SettingsError, ...] = ()
+    try:
+        load_app(tmp_path / "c.toml", {"GOOD_KEY": "a-long-enough-key"})
+    except SettingsError as error:
+        problems = error.problems
+    assert [each.text for each in problems] == [
+        f"budgets[0]: {NO_PRICE.removesuffix(' | ')}"
+    ] * count
+    assert all("commands.models" in (each.hint or "") for each in problems)
+
+
 def company(tmp_path: Path, budget: str, model: str = UNKNOWN) -> Settings[AppConfig]:
     """Load a company in which ben may be answered by a model that has no price."""
     (tmp_path / "c.toml").write_text(
@@ -257,7 +285,11 @@ def test_a_budget_in_dollars_on_a_model_without_a_price_is_wrong(
 @pytest.mark.parametrize(
     ("budget", "model", "count"),
     [
-        ('scope = "agent"\nwho = "anna"\nhard_usd = 1', UNKNOWN, 0),
+        (
+            'scope = "agent"\nwho = "anna"\nhard_usd = 1\n[commands]\nmodels = []',
+            UNKNOWN,
+            0,
+        ),
         ('scope = "all"\nhard_tokens = 1', UNKNOWN, 0),
         ('scope = "all"\nhard_usd = 1\nhard_tokens = 1', UNKNOWN, 1),
         ('scope = "all"\nsoft_usd = 1', UNKNOWN, 1),
