@@ -17,6 +17,7 @@ from actors.messages.commands import as_command, near
 from actors.messages.inbound import Inbound
 from actors.messages.keys import account_of
 from actors.messages.progress import Pace
+from actors.models.messages import ListModels, ModelList
 from actors.models.spending import read_row
 from actors.people.lookup import ListPeople, PeopleList, chat_of
 from actors.rules.text.durations import spoken
@@ -118,7 +119,26 @@ async def status(asked: CommandRequest) -> CommandReply:
     if standing.is_busy and standing.pace != "running":
         lines.append(say(PACES[standing.pace]))
     lines.append(say(POLICIES[standing.policy]))
-    return CommandReply("\n".join(lines))
+    return CommandReply("\n".join([*lines, *await _refused(asked, model)]))
+
+
+async def _refused(asked: CommandRequest, model: str) -> list[str]:
+    """Say that a model cannot answer, and to owners which keys are not taken."""
+    try:
+        found = await asked.ask(names.MODELS, ListModels())
+    except Unanswered:
+        return []  # the rest is worth telling
+    if not (isinstance(found, ModelList) and found.refused):
+        return []
+    if asked.is_owner:
+        text = asked.say("Accounts that did not take their key: {names}")
+        return [text.format(names=", ".join(found.refused))]
+    own = next((x.accounts for x in found.models if x.name == model), ())
+    is_out = own and set(own) <= set(found.refused)
+    text = (
+        "This model's key was refused: only those who run this company can mend that."
+    )
+    return [asked.say(text)] if is_out else []
 
 
 async def tasks(asked: CommandRequest) -> CommandReply:

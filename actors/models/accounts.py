@@ -175,7 +175,7 @@ class Accounts(Actor):
             case ListModels():
                 offers = self._catalogue.offers.values()
                 listed = (ListedModel(o.name, o.model, o.accounts) for o in offers)
-                return ModelList(tuple(listed))
+                return ModelList(tuple(listed), tuple(sorted(self._pool.out)))
             case UselessAccounts():
                 out = self._pool.out
                 return tuple(sorted(out)) if out >= {*self._catalogue.clients} else ()

@@ -168,3 +168,5 @@ class ModelList(msgspec.Struct, frozen=True):
     """All models of the settings, in their order."""
 
     models: tuple[ListedModel, ...]
+    refused: tuple[str, ...] = ()
+    """Accounts that did not take their keys when they were asked last."""

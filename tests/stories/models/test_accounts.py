@@ -219,6 +219,31 @@ async def test_owners_are_told_once_of_a_refused_key_and_when_it_works(
     assert all("hello" in each for each in cast.platform.said())
 
 
+async def test_status_says_that_the_key_of_its_model_is_refused(
+    autojump_clock: Clock,
+) -> None:
+    olga = ("fake/olga",)
+    cast = Pooled(agents=SMART, retries=RetryPolicy(), approvers=olga)
+    cast.work.is_down = fault("auth")
+    async with open_company(autojump_clock, cast):
+        for _ in range(2):  # the second time `home` is refused, too
+            for text in ("hello", "/status"):
+                cast.platform.write(text)
+                await at_rest(cast)
+            cast.home.is_down = fault("auth")
+        cast.platform.write("/status", sender="olga", chat="olga's")
+        await at_rest(cast)
+        cast.work.is_down = cast.home.is_down = None
+        await trio.sleep(3_600)
+        for text in ("hello", "hello", "/status"):
+            cast.platform.write(text)
+            await at_rest(cast)
+    shown = [x for x in cast.platform.said() if "This conversation" in x]
+    assert ["key was refused" in each for each in shown] == [False, True, False]
+    (owners,) = [x for x in cast.platform.said("olga's") if "This conversation" in x]
+    assert owners.endswith("did not take their key: home, work")
+
+
 async def test_the_answer_is_whole_although_an_account_broke_off(
     autojump_clock: Clock,
 ) -> None:
