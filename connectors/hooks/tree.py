@@ -21,7 +21,7 @@ from actors.hooks.chain import HookSpec
 from connectors.hooks.hook import Hook, HookFigures, QuestionQueue, Settings
 from connectors.hooks.runner import HookRunner, loaded, started
 from connectors.sandbox.orders import command_files
-from connectors.sandbox.plan import MIB, Confinement, SandboxLimits
+from connectors.sandbox.plan import LONG_RUNNING, MIB, Confinement, SandboxLimits
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.restarts import Backoff
 from runtime.supervision.supervisor import Supervisor, SupervisorConfig
@@ -180,5 +180,7 @@ def confinement_of(config: HookConfig, home: Path) -> Confinement:
         readable=(*readable, *named) if is_own else (*readable, *named, home),
         writable=(*writable, home) if is_own else writable,
         network=config.network,
-        limits=SandboxLimits(memory=config.memory_mb * MIB, cpu=ALWAYS),
+        limits=SandboxLimits(
+            memory=config.memory_mb * MIB, addresses=LONG_RUNNING.memory, cpu=ALWAYS
+        ),
     )

@@ -247,7 +247,7 @@ def limits(wanted: SandboxLimits) -> dict[str, int]:
     cpu = max(1, round(wanted.cpu))
     named = {
         "RLIMIT_CORE": 0,
-        "RLIMIT_AS": wanted.memory,
+        "RLIMIT_AS": wanted.addresses or wanted.memory,
         "RLIMIT_CPU": cpu,
         "RLIMIT_FSIZE": wanted.file_size,
         "RLIMIT_NOFILE": wanted.open_files,

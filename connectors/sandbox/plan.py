@@ -49,6 +49,10 @@ class SandboxLimits:
     use by all of them together. 0: no bound, as some virtual machines reserve more
     than anybody has."""
 
+    addresses: int = 0
+    """Bytes of address space of each process where that is another bound; `memory` is
+    only what is in use by all of them then. 0: as `memory`."""
+
     cpu: float = 120.0
     """Seconds of processor time of each process; then it is killed."""
 

@@ -39,7 +39,7 @@ LOOK_EVERY = 100
 makes some hundred in it."""
 
 FEW = 8
-"""Processes up to which memory is not added up: their own limits bound it."""
+"""Processes up to which memory is not added up where their own limits bound it."""
 
 
 def main(line: int) -> None:
@@ -216,7 +216,10 @@ class Watch:
         if len(found) > self._plan["processes"]:
             return True
         memory = self._plan["memory"]
-        return bool(memory) and len(found) > FEW and resident(found) > memory
+        is_bounded = self._plan["limits"].get("RLIMIT_AS") == memory
+        if not memory or (is_bounded and len(found) <= FEW):
+            return False
+        return resident(found) > memory
 
 
 def reap(wanted: int) -> int | None:

@@ -16,7 +16,8 @@ from actors.hooks.book import AskHook, HookSubject
 from actors.hooks.chain import Verdict
 from connectors.config.hooks import HookConfig
 from connectors.hooks.hook import HOOK, HookError, HookFigures, HookRecord
-from connectors.hooks.tree import HookSurroundings, hook_specs
+from connectors.hooks.tree import HookSurroundings, confinement_of, hook_specs
+from connectors.sandbox.plan import MIB
 from runtime.clock import SystemClock
 from runtime.store.in_memory import MemoryStore
 from runtime.supervision.supervisor import Supervisor
@@ -79,6 +80,14 @@ async def running(mode: str, folder: Path, **more: Any) -> AsyncGenerator[Bed]:
         hook = system.find("own/h/hook")
         assert hook is not None
         yield Bed(hook, store, sandbox)
+
+
+def test_a_program_may_reserve_addresses_as_node_does(tmp_path: Path) -> None:
+    limits = confinement_of(settings("good", memory_mb=100), tmp_path).limits
+    assert limits.memory == 100 * MIB
+    assert (
+        limits.addresses >= 64 * 1024 * MIB
+    )  # for its own `fetch` Node wants some 8 GiB
 
 
 @pytest.mark.parametrize(

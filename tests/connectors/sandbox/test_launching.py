@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from connectors.sandbox.plan import Confinement, SandboxError, SandboxLimits
+from connectors.sandbox.plan import (
+    LONG_RUNNING,
+    MIB,
+    Confinement,
+    SandboxError,
+    SandboxLimits,
+)
 from tests.connectors.sandbox.stage import (
     PYTHON,
     SMALL,
@@ -221,6 +227,30 @@ async def test_memory_is_bounded_over_many_processes(
     with trio.fail_after(60):
         finished = await shell(strong, stage, [PYTHON, "-I", "-S", "-c", greed])
     assert finished.overran
+
+
+@pytest.mark.parametrize(
+    ("use", "overruns"), [("1", False), ("b'x' * (400 << 20)", True)]
+)
+async def test_addresses_may_be_reserved_and_memory_in_use_is_bounded(
+    use: str, *, overruns: bool, strong: LaunchingSandbox, stage: Stage
+) -> None:
+    """As Node reserves gigabytes that it never uses."""
+    program = (
+        "import mmap,time\nfar = mmap.mmap(-1, 8 << 30)\n"
+        f"used = {use}\nif used != 1: time.sleep(100)"
+    )
+    limits = SandboxLimits(memory=256 * MIB, addresses=LONG_RUNNING.memory)
+    with trio.fail_after(60):
+        finished = await strong.run(
+            [PYTHON, "-I", "-S", "-c", program],
+            confinement=Confinement(writable=(stage.work,), limits=limits),
+            cwd=stage.work,
+            timeout=50,
+            max_output=1_000,
+        )
+    assert finished.overran is overruns
+    assert finished.returncode == -9 * overruns, finished.stderr
 
 
 async def test_processor_time_is_bounded(
