@@ -113,6 +113,16 @@ def test_by_default_it_is_tried_after_two_and_four_minutes_and_then_dead() -> No
     assert state.on(busy(390.0)) == GiveUp("dead", "model")
 
 
+@pytest.mark.parametrize(("not_before", "due_at"), [(20.0, 130.0), (500.0, 500.0)])
+def test_it_is_not_tried_before_a_model_may_be_asked(
+    not_before: float, due_at: float
+) -> None:
+    state = MessageState(POLICY, AttemptHistory())
+    state.on(TurnDue(0.0))
+    failed = TurnFailed("model", may_retry=True, now=10.0, not_before=not_before)
+    assert state.on(failed) == Postpone(1, due_at, is_first=True)
+
+
 def test_all_starts_used_up_by_crashes_it_is_dead_without_another() -> None:
     state = MessageState(POLICY, AttemptHistory(attempts=6, was_running=True))
     assert state.on(TurnDue(0.0)) == GiveUp("dead", "attempts")

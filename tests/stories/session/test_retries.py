@@ -124,6 +124,21 @@ async def test_after_three_turns_it_is_dead_and_the_writer_is_told(
     assert (row.state, row.reason, row.attempts) == ("dead", "model", 3)
 
 
+async def test_who_waits_for_a_model_is_told_when_it_may_be_asked(
+    autojump_clock: Clock,
+) -> None:
+    cast = make_cast(0, RetryPolicy(first_wait=2.0))
+    busy = [Says(error=ModelBusyError("overloaded", retry_after=900.0))]
+    cast.model = FakeModel(lambda _: busy.pop() if busy else Says("at last"))
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("bad")
+        await trio.sleep(880)
+        (told,) = cast.platform.said()
+        await at_rest(cast)
+    assert "15 minutes" in told
+    assert cast.platform.said() == [told, "anna: at last"]
+
+
 async def test_the_notice_says_that_more_is_to_come(autojump_clock: Clock) -> None:
     cast = make_cast(1)
     async with open_company(autojump_clock, cast):
