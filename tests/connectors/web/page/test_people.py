@@ -16,7 +16,7 @@ from actors.people.rows import as_entry
 from runtime.sqlite.database import SqliteDatabase
 from runtime.store.facts import SaveFact
 from runtime.store.rows import Commit
-from tests.connectors.web.page.test_acting import SLOW, database, deeds
+from tests.connectors.web.page.test_acting import database, deeds
 from tests.support.panel_bed import CHAT, PanelBed, form_of, open_panels, told
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 CODE = "K7QM2XBP"
 SAM = "cli/sam"
+NEVER = "never comes to its end"
+"""Asks the script for an answer that no slow machine sees the end of."""
 
 
 def fact(name: str, text: str) -> SaveFact:
@@ -129,7 +131,7 @@ async def test_an_answer_that_is_being_made_is_stopped_where_it_is_seen(
 
     async with open_panels(tmp_path) as bed:
         monkeypatch.setattr(SqliteDatabase, "inspect", watched)
-        await bed.say(SLOW)
+        await bed.say(NEVER)
         shown = await bed.wait_shown("/actors", 'action="/queue/stop"')
         form = form_of(shown, "/queue/stop")
         done = await bed.client.post("/queue/stop", data=form)
@@ -138,7 +140,9 @@ async def test_an_answer_that_is_being_made_is_stopped_where_it_is_seen(
         life = await bed.show(f"/queue?id={form['id']}")
         assert "Over: stopped" in life
         turns = f"{names.turns('anna')}/"
-        assert not [x for x in bed.app.system.actors() if x.name.startswith(turns)]
-        assert "word19" in await bed.show(CHAT)  # what was asked
+        with trio.fail_after(20):  # the row is written before the turn has ended
+            while [x for x in bed.app.system.actors() if x.name.startswith(turns)]:
+                await trio.lowlevel.checkpoint()
+        assert NEVER in await bed.show(CHAT)  # what was asked
         assert set(is_blocked) == {False}  # the loop never waits for the database
     assert deeds(database(tmp_path)) == [(f"stop {form['id']}", "operator", "stopped")]
