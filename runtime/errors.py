@@ -26,6 +26,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 
 class KernelError(Exception):
     """Base of everything the kernel raises itself."""
@@ -33,6 +35,24 @@ class KernelError(Exception):
 
 class MisuseError(KernelError):
     """The caller broke a rule of the kernel's API; the text says which."""
+
+
+def why_no_time(given: object, least: float = -inf) -> str:
+    """Say what is wrong with seconds that a caller gives: the kernel's one check.
+
+    Args:
+        given: anything; infinite is right, and means for ever.
+        least: seconds below which it is wrong.
+
+    Returns:
+        The end of a sentence, as "not nan"; empty when nothing is wrong.
+    """
+    try:
+        if isinstance(given, int | float) and float(given) >= least:
+            return ""
+    except OverflowError:  # it may have more digits than Python writes
+        return "not an integer too large for a clock"
+    return f"not {given!r}"
 
 
 class MailboxFullError(KernelError):

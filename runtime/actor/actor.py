@@ -22,7 +22,7 @@ from runtime.actor.mailbox import Mailbox, MailboxConfig
 from runtime.actor.messages import CommitDue
 from runtime.actor.ref import ActorRef, cell_of
 from runtime.actor.reply import Reply
-from runtime.errors import MisuseError
+from runtime.errors import MisuseError, why_no_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,11 +126,9 @@ class Actor(PykkaActor):
             MisuseError: `deadline` is neither None nor 0 seconds or more.
         """
         super().__init_subclass__(**options)
-        if cls.deadline is not None and not cls.deadline >= 0:
-            raise MisuseError(
-                f"{cls.__name__}.deadline must be None or 0 seconds or more, not"
-                f" {cls.deadline!r}"
-            )
+        if cls.deadline is not None and (wrong := why_no_time(cls.deadline, 0)):
+            text = f"{cls.__name__}.deadline must be None or 0 seconds or more, {wrong}"
+            raise MisuseError(text)
 
     @classmethod
     def start(cls, *_args: Any, **_kwargs: Any) -> NoReturn:
@@ -340,8 +338,8 @@ class Actor(PykkaActor):
             MisuseError: `delay` is negative or not a number.
         """
         cell = self._present()
-        if not delay >= 0:
-            raise MisuseError(f"a timer needs 0 seconds or more, not {delay}")
+        if wrong := why_no_time(delay, 0):
+            raise MisuseError(f"a timer needs 0 seconds or more, {wrong}")
         notice = Notice(message, None if survives_restart else cell.generation)
         kernel, tell = cell.kernel, partial(cell.post_system, notice)
         due = kernel.now() + delay

@@ -18,7 +18,7 @@ from runtime.actor.dead_letters import DeadLetters
 from runtime.actor.dispatcher import Dispatcher
 from runtime.actor.messages import weight_of
 from runtime.actor.timers import Timers
-from runtime.errors import KernelError, ProgramEndError
+from runtime.errors import KernelError, MisuseError, ProgramEndError, why_no_time
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -39,11 +39,16 @@ class Kernel:
     Args:
         ask_timeout: seconds an ask waits unless it says otherwise.
         report: called with (event, fields) for what an operator should see.
+
+    Raises:
+        MisuseError: `ask_timeout` is not a number that a clock can count.
     """
 
     def __init__(
         self, ask_timeout: float, report: Callable[[str, dict[str, object]], None]
     ) -> None:
+        if wrong := why_no_time(ask_timeout):
+            raise MisuseError(f"ask_timeout must be a number of seconds, {wrong}")
         self.ask_timeout = ask_timeout
         self._report = report
         self.dispatcher = Dispatcher(self._call_failed)

@@ -8,7 +8,6 @@ pykka's do, unless told `block=False`.
 from __future__ import annotations
 
 from functools import partial
-from math import isnan
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ import pykka
 from runtime.actor.envelope import Envelope
 from runtime.actor.messages import SHUTDOWN
 from runtime.actor.reply import Reply
-from runtime.errors import MailboxFullError, MisuseError
+from runtime.errors import MailboxFullError, MisuseError, why_no_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,12 +135,16 @@ class ActorRef(pykka.ActorRef[Any]):
             A dead actor or full mailbox is the reply's error, as in pykka.
 
         Raises:
-            MisuseError: `timeout` is not a number; nothing was sent.
+            MisuseError: `timeout` is not a number that a clock can count; nothing
+                was sent.
         """
         cell = self._cell
-        seconds = cell.kernel.ask_timeout if timeout is None else timeout
-        if not isinstance(seconds, (int, float)) or isnan(seconds):  # type: ignore[redundant-expr]
-            raise MisuseError(f"an ask needs a number of seconds, not {timeout!r}")
+        if timeout is None:
+            seconds = cell.kernel.ask_timeout
+        elif wrong := why_no_time(timeout):
+            raise MisuseError(f"an ask needs a number of seconds, {wrong}")
+        else:
+            seconds = timeout
         reply = Reply(seconds)
         if get_ident() == cell.kernel.dispatcher.thread_id:
             reply.asked = cell
@@ -171,7 +174,13 @@ class ActorRef(pykka.ActorRef[Any]):
         Returns:
             A `Reply` to await; on a foreign thread that blocks, the answer. The
             answer is False if the actor had ended before.
+
+        Raises:
+            MisuseError: `timeout` is not a number that a clock can count; nothing
+                was done.
         """
+        if timeout is not None and (wrong := why_no_time(timeout)):
+            raise MisuseError(f"a stop needs a number of seconds, {wrong}")
         cell = self._cell
         reply = Reply(timeout)
         call = partial(cell.stop, SHUTDOWN, reply, drain=drain)

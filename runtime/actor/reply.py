@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pykka
 import trio
 
-from runtime.errors import MisuseError
+from runtime.errors import MisuseError, why_no_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -111,7 +111,8 @@ class Reply(pykka.Future[Any]):
 
         Raises:
             pykka.Timeout: the time ran out.
-            MisuseError: called on a trio thread before the answer came; await it.
+            MisuseError: called on a trio thread before the answer came: await it; or
+                `timeout` is not a number that a clock can count.
             Exception: what the actor answered with.
         """
         if self._get_hook is not None:
@@ -203,6 +204,8 @@ class Reply(pykka.Future[Any]):
             raise MisuseError(
                 "waiting for a reply here would block the kernel: use `await`"
             )
+        if timeout is not None and (wrong := why_no_time(timeout)):
+            raise MisuseError(f"waiting needs a number of seconds, {wrong}")
         with LOCK:
             event = self._event = self._event or threading.Event()
             is_set = self._outcome is not None

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from math import isnan
+from math import isnan, ulp
 from threading import get_ident
 from typing import TYPE_CHECKING, Protocol
 
@@ -23,7 +23,7 @@ import trio
 
 from runtime.actor.dispatcher import BATCH
 from runtime.actor.envelope import Notice
-from runtime.errors import MisuseError
+from runtime.errors import MisuseError, why_no_time
 
 if TYPE_CHECKING:
     from runtime.actor.kernel import Kernel
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 # Chosen: the heap is swept when more than half of it is void and it holds more than
 # this many; below that a sweep costs more than the memory it frees.
 SWEEP_ABOVE = 1024
+
+
+SHORTEST = ulp(0.0)
+"""Fewest seconds above 0."""
 
 
 class Keeper(Protocol):
@@ -235,8 +239,8 @@ def every(
     Raises:
         MisuseError: `period` is not above 0.
     """
-    if not period > 0:
-        raise MisuseError(f"a timer needs a period above 0 seconds, not {period}")
+    if wrong := why_no_time(period, SHORTEST):
+        raise MisuseError(f"a timer needs a period above 0 seconds, {wrong}")
     notice = Notice(message, None if survives_restart else owner.generation)
     call_at = owner.kernel.timers.call_at
 

@@ -17,7 +17,7 @@ from runtime.actor.envelope import Envelope
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import SHUTDOWN, Exit
 from runtime.actor.reply import Reply
-from runtime.errors import MisuseError
+from runtime.errors import MisuseError, why_no_time
 from runtime.supervision import restarts
 from runtime.supervision.restarts import Failures, RestartKind
 
@@ -168,8 +168,8 @@ def refuse_times(shutdown: float | None, start_timeout: float | None) -> None:
         ValueError: one of them is.
     """
     for name, seconds in (("shutdown", shutdown), ("start_timeout", start_timeout)):
-        if seconds is not None and not seconds >= 0:
-            raise ValueError(f"{name} must be None or 0 s or more, not {seconds}")
+        if seconds is not None and (wrong := why_no_time(seconds, 0)):
+            raise ValueError(f"{name} must be None or 0 s or more, {wrong}")
 
 
 def in_trio(seconds: float | None) -> float:

@@ -26,7 +26,8 @@ from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import NORMAL, SHUTDOWN, ChildEnded, Exit, Keyed, Passivate
 from runtime.actor.ref import ActorRef
 from runtime.actor.reply import Reply
-from runtime.errors import DeclineStart
+from runtime.actor.timers import SHORTEST
+from runtime.errors import DeclineStart, why_no_time
 from runtime.supervision.child import (
     in_trio,
     kill_for_good,
@@ -75,8 +76,9 @@ class KeyedConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Refuse numbers that make no sense, also when decoded from settings."""
-        if self.idle_after is not None and not self.idle_after > 0:
-            raise ValueError(f"idle_after must be above 0, not {self.idle_after}")
+        idle = self.idle_after
+        if idle is not None and (wrong := why_no_time(idle, SHORTEST)):
+            raise ValueError(f"idle_after must be above 0, {wrong}")
         if self.most < 1:
             raise ValueError(f"most must be 1 or more, not {self.most}")
         refuse_times(self.shutdown, self.start_timeout)

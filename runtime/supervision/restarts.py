@@ -17,6 +17,8 @@ from typing import Literal, assert_never
 
 import msgspec
 
+from runtime.errors import why_no_time
+
 RestartKind = Literal["permanent", "transient", "temporary"]
 """Restarted always / only after an abnormal end / never."""
 
@@ -38,8 +40,9 @@ class RestartWindow:
     def __init__(self, intensity: int, period: float) -> None:
         if intensity < 0:
             raise ValueError(f"intensity must be 0 or more, not {intensity}")
-        if not period > 0:
-            raise ValueError(f"period must be above 0 seconds, not {period}")
+        if (wrong := why_no_time(period)) or period <= 0:
+            text = wrong or f"not {period}"
+            raise ValueError(f"period must be above 0 seconds, {text}")
         self._intensity = intensity
         self._period = period
         # Invariant: never longer than intensity + 1. One more than allowed is
@@ -106,7 +109,7 @@ class Backoff(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         """Refuse numbers that make no sense, also when decoded from settings."""
         seconds = (self.first, self.then, self.maximum, self.calm_after)
-        if not all(0 <= each < inf for each in seconds):
+        if not all(not why_no_time(each, 0) and each < inf for each in seconds):
             raise ValueError("first, then, maximum and calm_after must be 0 or more")
         if not 1 <= self.factor < inf:
             raise ValueError(f"factor must be 1 or more, not {self.factor}")

@@ -9,17 +9,21 @@ import pytest
 import trio
 
 from runtime.actor.mailbox import MailboxConfig
+from runtime.actor.reply import Reply
 from runtime.errors import MisuseError
-from runtime.system import open_system
+from runtime.supervision.child import ChildSpec
+from runtime.supervision.keyed import KeyedConfig
+from runtime.supervision.restarts import Backoff, RestartWindow
+from runtime.system import SystemConfig, open_system
 from runtime.testing import Probe, Reports, wait_settled
-from tests.support.puppet import virtual
+from tests.support.puppet import Puppet, virtual
 
 if TYPE_CHECKING:
     from trio.testing import MockClock
 
     from runtime.actor.ref import ActorRef
 
-WRONG: list[Any] = [float("nan"), "5"]
+WRONG: list[Any] = [float("nan"), "5", 10**400, 10**5000, b"", [1]]
 
 
 class Weightless:
@@ -35,7 +39,7 @@ def ask_wrongly(ref: ActorRef, timeout: Any) -> None:
         ref.ask("x", timeout=timeout, block=False)
 
 
-@pytest.mark.parametrize("seconds", WRONG)
+@pytest.mark.parametrize("seconds", WRONG, ids=type)
 async def test_a_wrong_timeout_is_refused_before_anything_is_sent(
     seconds: Any,
 ) -> None:
@@ -46,6 +50,44 @@ async def test_a_wrong_timeout_is_refused_before_anything_is_sent(
         await trio.to_thread.run_sync(ask_wrongly, ref, seconds)
         assert await ref.ask("right", timeout=5) is None
         assert probe.received == ["right"]
+
+
+def stop_wrongly(ref: ActorRef, timeout: Any) -> None:
+    for block in (True, False):
+        with pytest.raises(MisuseError, match="a stop needs"):
+            ref.stop(timeout=timeout, block=block)
+    with pytest.raises(MisuseError, match="waiting needs"):
+        Reply().get(timeout=timeout)
+
+
+@pytest.mark.parametrize("seconds", WRONG, ids=type)
+async def test_a_wrong_time_is_refused_wherever_one_is_given(seconds: Any) -> None:
+    def set_timers(me: Puppet) -> None:
+        for act in (me.after, me.every):
+            with pytest.raises(MisuseError, match="a timer needs"):
+                act(seconds, "tick")
+
+    async with open_system() as system:
+        ref = system.spawn(Puppet())
+        await trio.to_thread.run_sync(stop_wrongly, ref, seconds)
+        with pytest.raises(MisuseError, match="a stop needs"):
+            ref.stop(timeout=seconds)
+        assert await ref.ask(set_timers) is None
+        assert not system.statistics().timers
+        assert ref.is_alive()
+    with pytest.raises(MisuseError, match="deadline must be None or 0"):
+        type("Hasty", (Puppet,), {"deadline": seconds})
+    with pytest.raises(MisuseError, match="ask_timeout must be"):
+        async with open_system(SystemConfig(ask_timeout=seconds)):
+            pass
+    for make in (
+        lambda: ChildSpec(name="child", start=Puppet, shutdown=seconds),
+        lambda: KeyedConfig(idle_after=seconds),
+        lambda: RestartWindow(1, seconds),
+        lambda: Backoff(first=seconds),
+    ):
+        with pytest.raises(ValueError, match="must be"):
+            make()
 
 
 async def test_what_cannot_be_weighed_weighs_nothing() -> None:

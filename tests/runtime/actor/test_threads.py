@@ -493,6 +493,54 @@ def test_a_thread_that_is_interrupted_on_its_way_stops_nobody_elses_calls() -> N
     trio.run(main)
 
 
+def ctrl_c() -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("line", range(1, 12))
+def test_wherever_a_thread_is_interrupted_the_next_ones_call_is_made(line: int) -> None:
+    posts = Posts()
+
+    def send() -> None:
+        hurt = contextlib.suppress(KeyboardInterrupt)
+        with hurt, at_line(line, ctrl_c, CALL_SOON):
+            posts.send("one")
+
+    async def main() -> None:
+        posts.pump.open()
+        await in_thread(send)
+        posts.send_from_thread("two")
+        await trio.testing.wait_all_tasks_blocked()
+        assert posts.made[-1] == "two"
+        posts.pump.close()
+
+    trio.run(main)
+
+
+def test_who_is_interrupted_as_the_loop_ends_lets_the_next_one_be_refused() -> None:
+    posts = Posts()
+
+    def interrupt(frame: FrameType, _event: str, _arg: object) -> None:
+        if frame.f_code is trio.lowlevel.TrioToken.run_sync_soon.__code__:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+
+    def send() -> None:
+        sys.settrace(interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            posts.send("one")
+
+    async def main() -> None:
+        posts.pump.open()
+
+    trio.run(main)  # it ends in the midst, as by a crash: nobody closes
+    thread = threading.Thread(target=send)
+    thread.start()
+    thread.join()
+    posts.send_from_thread("two")
+    assert posts.refused == ["two"]
+
+
 def test_a_call_that_came_while_another_thread_was_interrupted_is_made() -> None:
     posts = Posts()
 
