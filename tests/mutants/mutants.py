@@ -75,7 +75,7 @@ MUTANTS = (
     Mutant(
         "tried again without end",
         "actors/messages/state.py",
-        "        if self._attempts >= self._limit:\n"
+        "        if self.attempts >= self._limit:\n"
         '            return GiveUp("dead", event.reason)\n',
         "",
         ("tests/actors/messages/test_message_state.py",),
@@ -266,15 +266,15 @@ MUTANTS = (
     Mutant(
         "starts not counted",
         "actors/messages/state.py",
-        "        self._attempts += 1\n",
-        "        self._attempts += 0\n",
+        "        self.attempts += 1\n",
+        "        self.attempts += 0\n",
         ("tests/actors/messages/test_message_state.py",),
     ),
     Mutant(
         "secrets kept in the audit",
-        "actors/rules/text/secrets.py",
-        '        return self.redact(text) if self.has_texts else ""\n',
-        '        return text if self.has_texts else ""\n',
+        "actors/journal/records.py",
+        '        input=redact(body.input) if has_texts else "",\n',
+        '        input=body.input if has_texts else "",\n',
         ("tests/stories/operations/test_audit.py",),
     ),
     Mutant(
