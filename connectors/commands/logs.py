@@ -11,6 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -120,16 +121,17 @@ def command(
         kept = fitting(given, wanted) if follow else last(given, wanted, lines)
         return 0 if show(kept, as_json=as_json) else FAILED
     path = Path(file) if file else path_of(config)
-    pause = threading.Event()
-    with Follower(path) as follower:
-        count = show(last(read_lines(path), wanted, lines), as_json=as_json)
-        with suppress(KeyboardInterrupt):
-            while follow:
-                show(fitting(follower.read(), wanted), as_json=as_json)
-                pause.wait(LOOK_EVERY)
-    if not count and not follow:
+    # Whoever follows has no other way to end it.
+    ends = (KeyboardInterrupt,) if follow else ()
+    with Follower(path) as follower, suppress(*ends):
+        kept = last(read_lines(path), wanted, lines)
+        if follow:
+            kept = chain(kept, fitting(later(follower), wanted))
+        if show(kept, as_json=as_json):
+            return 0
         complain(f"no line of {path} fits")
-    return 0 if count or follow else FAILED
+        return FAILED
+    return 0
 
 
 def path_of(config: Path | None) -> Path:
@@ -142,6 +144,14 @@ def path_of(config: Path | None) -> Path:
     if not file:
         raise click.ClickException(ELSEWHERE)
     return Path(file)
+
+
+def later(follower: Follower) -> Iterator[str]:
+    """Give what comes to be written, for ever."""
+    pause = threading.Event()
+    while True:
+        yield from follower.read()
+        pause.wait(LOOK_EVERY)
 
 
 def fitting(given: Iterable[str], wanted: LineFilter) -> Iterator[str]:

@@ -37,10 +37,16 @@ def call(path: Path, *arguments: str) -> int:
     return run(["conversations", arguments[0], "--db", str(path), *arguments[1:]])
 
 
-def test_there_and_back_it_is_the_same(path: Path, tmp_path: Path) -> None:
+def test_there_and_back_it_is_the_same(
+    path: Path, tmp_path: Path, capsys: Output
+) -> None:
     file, again = tmp_path / "out.jsonl", tmp_path / "again.jsonl"
     assert call(path, "export", STREAM, "--out", str(file)) == 0
+    capsys.readouterr()
     assert call(path, "import", str(file), "--as", ELSEWHERE) == 0
+    with SqliteDatabase(path).inspect() as rows:
+        count = len(rows.events(ELSEWHERE))
+    assert f"{ELSEWHERE}: {count} events read" in capsys.readouterr().out
     assert call(path, "export", ELSEWHERE, "--out", str(again)) == 0
     told, retold = (
         [json.loads(line) | {"message": ""} for line in each.read_text().splitlines()]

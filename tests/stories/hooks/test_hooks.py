@@ -11,6 +11,7 @@ import trio.testing
 from actors.config.agents import AgentConfig
 from actors.hooks.chain import BROKEN, Verdict
 from actors.messages.inbound import Inbound
+from connectors.hooks.hook import HOOK, HookRecord
 from tests.fakes.company.company import (
     Cast,
     FakeModel,
@@ -36,6 +37,13 @@ def kept_text(cast: Cast) -> list[str]:
     return [msgspec.json.decode(row.body, type=Inbound).text for row in rows]
 
 
+def state_of(cast: Cast) -> tuple[str, str]:
+    """Give what a hook last wrote down of itself."""
+    (row,) = (row for row in cast.store._rows.records.values() if row.kind == HOOK)
+    read = msgspec.json.decode(row.body, type=HookRecord)
+    return read.state, read.reason
+
+
 async def hangs(_asked: AskHook) -> Verdict:
     await trio.sleep_forever()
     raise AssertionError
@@ -51,6 +59,19 @@ async def test_changed_words_are_what_is_stored_and_heard(
         await at_rest(cast)
     assert cast.platform.said() == ["anna: anna heard HELLO"]
     assert kept_text(cast) == ["HELLO"]
+
+
+async def test_what_a_hook_does_is_written_down_while_it_starts_runs_and_ends(
+    autojump_clock: Clock,
+) -> None:
+    cast = Cast()
+    hooked(cast, shouts).start_after = 10.0
+    async with open_company(autojump_clock, cast):
+        await trio.sleep(5)
+        assert state_of(cast) == ("starting", "it is being started")
+        await trio.sleep(10)
+        assert state_of(cast) == ("up", "")
+    assert state_of(cast) == ("down", "Callboard was stopped")
 
 
 async def test_words_that_are_held_back_are_dropped_and_their_writer_is_told_why(

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
+import trio
+import trio.testing
 
 from actors.config.agents import AgentConfig
 from actors.config.collaboration import CollaborationConfig
@@ -27,8 +29,6 @@ from tests.fakes.store.crashes import MortalStore, run_through
 from tests.fakes.tools.sent_files import FakeEnclosures
 
 if TYPE_CHECKING:
-    import trio.testing
-
     from actors.messages.inbound import ModelRequest, ToolCall, ToolContext
     from tests.fakes.store.crashes import Moment
 
@@ -53,6 +53,8 @@ class Sends:
         if wanted["path"] == "new.png":  # as a program that the agent runs
             self.enclosures.files["new.png"] = PNG + b"new"
             return ToolResult("drawn")
+        if wanted["path"] == "b.pdf":
+            await trio.sleep(1)
         if wanted["path"] == "shown":
             return ToolResult("shown", images=(Image("image/png", PNG),))
         file = await self.enclosures.enclose(context.agent, **wanted)
@@ -128,6 +130,14 @@ async def test_files_come_after_the_words_in_their_order(autojump_clock: Clock) 
     ids = [each.id.partition(":")[2] for each in cast.platform.deliveries]
     assert ids == ["0", "1", "2"]
     assert [each.answers_left for each in cast.platform.deliveries] == [2, 0, 0]
+
+
+async def test_a_file_that_took_longer_keeps_its_place(autojump_clock: Clock) -> None:
+    cast = stage(sends("b.pdf", "a.png"), "Here they are.")
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("please")
+        await at_rest(cast)
+    assert witness(cast).seen() == ["Here they are.", "<b.pdf>", "<a.png>"]
 
 
 async def test_what_cannot_go_out_is_told_of(autojump_clock: Clock) -> None:

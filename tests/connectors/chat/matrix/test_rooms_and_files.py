@@ -56,6 +56,7 @@ async def test_in_private_what_is_not_answered_is_replied_to_and_an_answer_not()
         await bed.transport.deliver(said)
         refused = structs.replace(said, id="refused", agent="", trouble="busy")
         await bed.transport.deliver(refused)
+        assert server.count("/presence/") == 0  # there is no status to show
     answer, notice = (x for x in server.contents(ROOM, ANNA) if x.get("body") == "ho")
     assert "m.relates_to" not in answer
     assert notice["m.relates_to"] == {"m.in_reply_to": {"event_id": asked}}
@@ -300,6 +301,22 @@ async def test_an_invitation_that_leads_nowhere_is_counted() -> None:
         server.member(ROOM, ANNA, "invite", by=SAM)
         where = {"account": "anna", "connector": "matrix", "outcome": "not_joined"}
         await bed.wait(lambda: bed.counted("events_total", **where) == 1)
+
+
+async def test_an_invitation_that_nobody_sent_is_counted_and_nothing_else() -> None:
+    bed = MatrixBed("anna", invites="anyone")
+    bed.server.room(ROOM, ZOE, ANNA)
+    async with bed.listening() as server:
+        server.room("!odd:hs.test", SAM)
+        odd = server.state(
+            "!odd:hs.test", SAM, "m.room.member", {"membership": "invite"}, ANNA
+        )
+        odd["sender"] = 7
+        where = {"account": "anna", "connector": "matrix", "outcome": "malformed"}
+        await bed.wait(lambda: bed.counted("events_total", **where) == 1)
+        server.say(ROOM, ZOE, "are you there?")
+        assert (await bed.ingress.next()).text == "are you there?"
+        assert server.count("/leave") == server.count("/join") == 0
 
 
 async def test_an_invitation_to_a_dead_server_keeps_nobody_waiting_for_ever(

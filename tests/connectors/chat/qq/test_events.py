@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from actors.messages.inbound import Quoted
 from connectors.chat.qq.api import (
     AddressError,
     DuplicateError,
@@ -17,13 +18,15 @@ from connectors.chat.qq.api import (
     read_error,
 )
 from connectors.chat.qq.events import (
+    LONGEST_QUOTE,
     PLACES,
     QQMessage,
+    QQPlace,
     QQSkipped,
     read,
     read_place,
 )
-from connectors.chat.qq.transport import MOST_NUMBER, number_of
+from connectors.chat.qq.transport import MOST_NUMBER, QQQuotes, number_of
 from connectors.chat.requests import BusyError, LostError, RefusedError, ShutOutError
 from tests.fakes.qq.server import refusal
 from tests.support.chat.qq_bed import ANNA, GROUP, ZOE
@@ -44,6 +47,16 @@ def heard(kind: str, **said: Any) -> QQMessage:
     found = read(kind, said, ANNA, "u1")
     assert isinstance(found, QQMessage)
     return found
+
+
+@given(text=st.text(max_size=50).map(lambda text: text * 100))
+@settings(max_examples=examples(20))
+def test_a_quote_is_found_by_both_names_and_no_longer_than_is_kept(text: str) -> None:
+    quotes, place = QQQuotes(), QQPlace(ANNA, "group", GROUP)
+    quotes.learn(place, ("m!", "4"), Quoted(text=text))
+    for name in ("m!", "4"):
+        assert quotes.find(place, name) == ("m!", Quoted(text=text[:LONGEST_QUOTE]))
+    assert quotes.find(QQPlace(ANNA, "group", "other"), "4") is None
 
 
 def test_a_member_of_a_group_has_an_id_of_that_group() -> None:

@@ -80,6 +80,18 @@ async def test_what_was_printed_when_it_was_told_to_end_is_not_told_again() -> N
     assert client.has == client.last == 1
 
 
+async def test_what_was_printed_is_not_told_again_if_the_terminal_is_cut_off() -> None:
+    async with open_chat(TYPED, FakeConsole("hello")) as chat:
+        inbound = await chat.ingress.next()
+        for has, text in enumerate(("hi", "and bye"), start=1):
+            await chat.say(inbound, "anna", text)
+            await chat.console.wait_screen(f"anna> {text}\nyou> ")
+            await trio.testing.wait_all_tasks_blocked()
+            client = chat.terminal.kept.get(inbound.address.chat)
+            assert client is not None
+            assert client.has == client.last == has
+
+
 async def test_whoever_types_sends_a_file_by_its_path(tmp_path: Path) -> None:
     plan = tmp_path / "plan.txt"
     plan.write_text("tea", encoding="utf-8")

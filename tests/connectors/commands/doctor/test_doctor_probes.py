@@ -27,6 +27,7 @@ from connectors.commands.doctor.models import (
     is_listed,
     listed,
     model_probes,
+    read_script,
 )
 from connectors.config.models import (
     AnthropicModelConfig,
@@ -34,6 +35,7 @@ from connectors.config.models import (
     HttpModelConfig,
     OllamaModelConfig,
     OpenAIModelConfig,
+    ScriptedModelConfig,
 )
 from connectors.settings.load import load_app
 from runtime.secret import Secret
@@ -269,6 +271,19 @@ def test_each_account_and_connector_is_looked_at_once(tmp_path: Path) -> None:
         *("accounts.home", "connectors.http", "connectors.terminal"),
         *("models.own", "models.scripted"),
     ]
+
+
+@pytest.mark.parametrize("rules", [None, "[[rules", "[[rules]]\nwhat = 1\n"])
+async def test_wrong_rules_of_an_embedded_model_are_told(
+    rules: str | None, tmp_path: Path
+) -> None:
+    script = tmp_path / "rules.toml"
+    if rules is not None:
+        script.write_text(rules)
+    (found,) = await read_script("models.own", ScriptedModelConfig(script=script))
+    assert (found.state, found.about) == ("wrong", "model")
+    assert found.text.startswith("models.own: ")
+    assert "rules.toml" in found.text
 
 
 def test_a_port_that_another_program_has_is_wrong(tmp_path: Path) -> None:

@@ -174,6 +174,16 @@ def test_messages_and_deliveries_are_dropped(path: Path, capsys: Output) -> None
     assert states(path)[WAITING] == "dropped"
 
 
+def test_the_audit_of_a_dropped_message_has_no_words(path: Path) -> None:
+    assert queue(path, "drop", WAITING) == 0
+    with SqliteDatabase(path).inspect() as rows:
+        told = [row.body for row in rows.records("audit") if WAITING in row.id]
+    (read,) = (json.loads(body) for body in told)
+    assert (read["sender_id"], read["reason"]) == ("sam", "by hand")
+    assert not read.get("input")
+    assert not read.get("output")
+
+
 def test_what_cannot_be_changed_is_told_and_the_others_are_changed(
     path: Path, capsys: Output
 ) -> None:
