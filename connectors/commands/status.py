@@ -27,6 +27,7 @@ from connectors.commands.common.database import (
     load_settings,
 )
 from connectors.commands.common.output import (
+    FAILED,
     complain,
     counted,
     json_option,
@@ -219,9 +220,6 @@ def words(node: Node) -> Iterator[str]:
         yield f"({node.last_end})"
 
 
-NEEDS_YOU = 1
-"""Exit code if there is something to do."""
-
 LITTLE_LEFT = 0.1
 """Part of a budget's dollars that is told as little."""
 
@@ -277,7 +275,7 @@ def command(choice: DatabaseChoice, *, as_json: bool) -> int:
     else:
         for line in lines(found):
             say(line)
-    return NEEDS_YOU if found.to_do else 0
+    return FAILED if found.to_do else 0
 
 
 def look(choice: DatabaseChoice) -> CompanyStatus:

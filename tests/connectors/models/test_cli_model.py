@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 import trio
+from connectors.sandbox.territory import Territory
 
 from actors.config.agents import AgentConfig
 from actors.errors import ModelBusyError, ModelError, ModelRefusedError
@@ -22,14 +23,18 @@ from actors.messages.inbound import (
     TranscriptLine,
 )
 from actors.models.catalogue import Prices
+from connectors.app.models import Stock
 from connectors.app.program_servers import preparing
 from connectors.app.tool_sources import allotted, skills_of
 from connectors.config.app import AppConfig
 from connectors.config.mcp import McpServerConfig, SkillsConfig
 from connectors.config.models import CliModelConfig
+from connectors.config.tools import SandboxConfig
 from connectors.models.program import CliModel, ProgramPlace, folder_name
 from connectors.sandbox.plan import Finished
+from connectors.sandbox.runner import LateSandbox
 from connectors.skills.source import SkillSource, Using
+from runtime.clock import SystemClock
 from runtime.secret import Secret
 from tests.fakes.media import PNG
 from tests.fakes.models import cli_program
@@ -284,6 +289,22 @@ async def test_what_belongs_to_a_message_is_told_to_a_session_too(
     assert "Be brief." in first.text
     assert "Be brief." not in again.text
     assert "Use skill X." in again.text
+
+
+@pytest.mark.parametrize("servers", [{}, {"files": McpServerConfig(command="x")}])
+@pytest.mark.parametrize("folders", [(), (Path("skills"),)])
+@pytest.mark.parametrize("models", [{}, {"own": CONFIG}])
+def test_only_programs_beside_servers_or_skills_are_told_of_them(
+    servers: dict[str, McpServerConfig],
+    folders: tuple[Path, ...],
+    models: dict[str, CliModelConfig],
+) -> None:
+    skills = SkillsConfig(folders=folders)
+    config = AppConfig(mcp_servers=servers, skills=skills, models={**models})
+    sandbox = LateSandbox(SandboxConfig(), Territory((), (), ()), bool)
+    place = Stock(SystemClock(), sandbox, int)._ground(config)
+    is_told = place.prepare is not ProgramPlace.prepare
+    assert is_told == bool(models and (servers or folders))
 
 
 async def test_servers_of_tools_are_told_for_one_call(tmp_path: Path) -> None:

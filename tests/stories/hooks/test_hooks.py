@@ -11,7 +11,7 @@ import trio.testing
 from actors.config.agents import AgentConfig
 from actors.hooks.chain import BROKEN, Verdict
 from actors.messages.inbound import Inbound
-from connectors.hooks.hook import HOOK, HookRecord
+from connectors.hooks.hook import HOOK, HookError, HookRecord
 from tests.fakes.company.company import (
     Cast,
     FakeModel,
@@ -25,6 +25,8 @@ from tests.fakes.company.shell import Office
 
 if TYPE_CHECKING:
     from actors.hooks.book import AskHook
+    from actors.hooks.chain import Event
+    from tests.fakes.company.hooked import Talk
 
     Clock = trio.testing.MockClock
 
@@ -37,11 +39,16 @@ def kept_text(cast: Cast) -> list[str]:
     return [msgspec.json.decode(row.body, type=Inbound).text for row in rows]
 
 
-def state_of(cast: Cast) -> tuple[str, str]:
+def record_of(cast: Cast) -> HookRecord:
     """Give what a hook last wrote down of itself."""
     (row,) = (row for row in cast.store._rows.records.values() if row.kind == HOOK)
-    read = msgspec.json.decode(row.body, type=HookRecord)
-    return read.state, read.reason
+    return msgspec.json.decode(row.body, type=HookRecord)
+
+
+def state_of(cast: Cast) -> tuple[str, str]:
+    """Give its state, and why it is in it."""
+    record = record_of(cast)
+    return record.state, record.reason
 
 
 async def hangs(_asked: AskHook) -> Verdict:
@@ -72,6 +79,41 @@ async def test_what_a_hook_does_is_written_down_while_it_starts_runs_and_ends(
         await trio.sleep(10)
         assert state_of(cast) == ("up", "")
     assert state_of(cast) == ("down", "Callboard was stopped")
+
+
+async def fails(_asked: AskHook) -> Verdict:
+    raise HookError("it fell over", "failed")
+
+
+@pytest.mark.parametrize(
+    ("talk", "event"),
+    [
+        (passes, "message_received"),
+        (shouts, "message_received"),
+        (refuses, "message_received"),
+        (fails, "message_received"),
+        (passes, "turn_finished"),
+    ],
+)
+async def test_what_a_hook_has_done_is_written_down_soon(
+    talk: Talk, event: Event, autojump_clock: Clock
+) -> None:
+    cast = Cast()
+    hooked(cast, talk, event)
+    async with open_company(autojump_clock, cast):
+        await trio.sleep(5)
+        for text in ("one", "two"):
+            cast.platform.write(text)
+            await at_rest(cast)
+            await trio.sleep(5)
+            soon = record_of(cast)
+    last = record_of(cast)
+    assert soon.counts == last.counts
+    assert soon.counts != type(soon.counts)()
+    assert (soon.last_error, soon.last_error_at) == (
+        last.last_error,
+        last.last_error_at,
+    )
 
 
 async def test_words_that_are_held_back_are_dropped_and_their_writer_is_told_why(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import structs
 
 from actors.journal.commits import as_accept
 from actors.journal.records import UsageRecord
@@ -144,6 +145,21 @@ async def test_runs_are_found_by_their_status_time_and_number() -> None:
             assert found["hasMore"] == (params == {"limit": 2})
         other = await bed.ask("GET", f"/api/agents/{BEN}/runs")
         assert other["runs"] == []
+
+
+async def test_a_message_that_waits_is_the_run_of_whoever_alone_has_heard_it() -> None:
+    async with open_web() as bed:
+        channel = await bed.channel(ZOE, ANNA)
+        at = bed.company.services.clock.wall()
+        for present in (("anna",), ("anna", "ben"), ()):
+            heard = structs.replace(asked(bed, channel), agent="", present=present)
+            await bed.company.store.commit(
+                Commit(at=at, accepts=(as_accept(heard, at),))
+            )
+            if present == ("anna",):
+                alone = as_uuid(heard.id)
+        found = await bed.ask("GET", RUNS)
+        assert [each["runId"] for each in found["runs"]] == [alone]
 
 
 async def test_runs_of_a_channel_that_a_key_may_not_see_are_not_shown() -> None:
