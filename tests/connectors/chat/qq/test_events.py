@@ -49,7 +49,7 @@ def heard(kind: str, **said: Any) -> QQMessage:
     return found
 
 
-@given(text=st.text(max_size=50).map(lambda text: text * 100))
+@given(text=st.text(min_size=21, max_size=50).map(lambda text: text * 100))
 @settings(max_examples=examples(20))
 def test_a_quote_is_found_by_both_names_and_no_longer_than_is_kept(text: str) -> None:
     quotes, place = QQQuotes(), QQPlace(ANNA, "group", GROUP)
