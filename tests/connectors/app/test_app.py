@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from connectors.app.app import open_app
+from connectors.app.inspection import SHARE, Gauges
 from connectors.chat.platforms import serving
 from connectors.chat.server_transport import ListenError
 from connectors.chat.terminal.platform import with_terminal
@@ -18,12 +19,17 @@ from connectors.sandbox.plan import SandboxError
 from connectors.settings.load import load_app
 from connectors.web.openai.transport import HttpTransport
 from runtime.errors import CorruptError
+from runtime.sqlite.database import SqliteDatabase
+from runtime.telemetry.metrics import Metrics
 from tests.processes.running import write_settings
+from tests.support.desk import write_database
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from connectors.config.app import AppConfig
+    from runtime.store.database import Inspection
 
 SECOND = '[connectors.second]\nkind = "http"\nport = {port}'
 
@@ -43,6 +49,56 @@ async def test_a_company_is_ready_when_its_connectors_run(tmp_path: Path) -> Non
         assert [*app.transports] == ["http"]
         assert not app.ended["http"].is_set()
     assert await app.readiness() == ("connector http is not running",)
+
+
+class SlowDatabase(SqliteDatabase):
+    """A database that takes a second to be read, by its own clock.
+
+    Also that clock: each second stands until it is moved.
+    """
+
+    now = 0.0
+    reads = 0
+
+    def inspect(self) -> AbstractContextManager[Inspection]:
+        self.reads += 1
+        self.now += 1.0
+        return super().inspect()
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def wall(self) -> float:
+        return 1e9 + self.now
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> SlowDatabase:
+    return SlowDatabase(write_database(tmp_path / "callboard.db"))
+
+
+async def test_metrics_tell_of_now_and_read_the_database_seldom(
+    database: SlowDatabase,
+) -> None:
+    gauges = Gauges(Metrics(), database, database)
+
+    async def shown(*reasons: str, is_fresh: bool = True) -> list[str]:
+        await gauges.refresh(reasons, {"http": not reasons}, ())
+        return gauges.render("", is_fresh)[0].decode().splitlines()
+
+    first = await shown()
+    assert "callboard_ready 1.0" in first
+    assert 'callboard_messages_pending{state="dead"} 1.0' in first
+    ill = await shown("the disk is full")
+    assert "callboard_ready 0.0" in ill
+    assert 'callboard_connector_up{connector="http"} 0.0' in ill
+    assert "callboard_ready 1.0" in await shown()
+    assert "callboard_ready 0.0" in await shown(is_fresh=False)
+    assert database.reads == 1
+    for seconds, reads in ((1 / SHARE - 1.5, 1), (1.0, 2), (1 / SHARE - 1.5, 2)):
+        database.now += seconds
+        await shown()
+        assert database.reads == reads
 
 
 async def test_a_start_that_fails_gives_back_what_it_took(tmp_path: Path) -> None:
