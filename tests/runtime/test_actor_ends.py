@@ -15,6 +15,8 @@ from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Passivate, Terminated
 from runtime.actor.ref import cell_of
 from runtime.errors import DeadlineError, InterruptedActorError, MisuseError
+from runtime.supervision.child import ChildSpec
+from runtime.supervision.supervisor import Supervisor
 from runtime.testing import CrashError, Probe, wait_settled
 from tests.support.puppet import (
     Puppet,
@@ -499,3 +501,62 @@ async def test_who_has_children_is_not_interrupted(autojump_clock: MockClock) ->
         await blocked()
         ref.interrupt()
         assert await asked == "waited"
+
+
+async def test_the_news_of_an_end_outlives_a_restart_of_who_has_not_heard_it_yet(
+    autojump_clock: MockClock,
+) -> None:
+    async def fail_later(_me: Actor) -> None:
+        await trio.sleep(1)
+        raise CrashError("to order")
+
+    async with virtual(autojump_clock) as system:
+        log: list[Any] = []
+        watched = system.spawn(Puppet())
+        (watcher,) = await supervise(system, partial(Puppet, log))
+        # Once, by this incarnation; the next one does not watch anew.
+        await watcher.ask(do(lambda me: me.watch(watched)))
+        watcher.tell(fail_later)
+        await blocked()
+        await watched.stop()  # it is told in the midst of what will fail it
+        await trio.sleep(100)
+        assert log.count("start") > 1
+        assert sum(isinstance(each, Terminated) for each in log) == 1
+
+
+async def test_a_child_that_goes_on_is_killed_when_its_time_to_stop_is_over(
+    autojump_clock: MockClock,
+) -> None:
+    class Long(Puppet):
+        deadline: ClassVar[float | None] = 1000.0
+
+    log: list[Any] = []
+    async with virtual(autojump_clock) as system:
+        spec = ChildSpec(name="long", start=partial(Long, log), shutdown=3.0)
+        await system.start_root(Supervisor([spec]))
+        child = system.find("root/long")
+        assert child is not None
+        child.tell(wait(100))
+        await blocked()
+        began = trio.current_time()
+    assert trio.current_time() - began == pytest.approx(3)
+    assert log == ["start"]
+
+
+async def test_a_restart_leaves_no_timer_of_the_incarnation_before(
+    autojump_clock: MockClock,
+) -> None:
+    def set_timers(me: Puppet) -> None:
+        me.every(1, "tick")
+        me.after(1000, "once")
+        raise CrashError("to order")
+
+    async with virtual(autojump_clock) as system:
+        log: list[Any] = []
+        (ref,) = await supervise(system, partial(Puppet, log))
+        before = system.statistics().timers
+        ref.tell(set_timers)
+        await trio.sleep(100)
+        assert log.count("start") > 1
+        assert "tick" not in log
+        assert system.statistics().timers == before

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import weakref
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import trio
@@ -15,6 +17,7 @@ from runtime.actor.messages import Keyed
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.keyed import KeyedConfig, KeyedSupervisor
 from runtime.supervision.supervisor import RenewChild, Supervisor
+from runtime.system import open_system
 from runtime.testing import CrashError, Reports, open_test_system, wait_settled
 from tests.support.keyed_bed import open_bed
 from tests.support.puppet import Puppet, do, virtual
@@ -259,3 +262,31 @@ async def test_what_is_passed_on_counts_for_the_turn(
         most = max(after - before for before, after in itertools.pairwise(seen))
         # With the batches under way; two, for trio has no order of tasks.
         assert most <= 2 * (2048 + 64 * 100)
+
+
+class Marker:
+    """Lives as long as the handler that made it."""
+
+
+async def test_the_collector_frees_a_sender_that_holds_the_ref_of_who_failed_there(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    alive: weakref.WeakSet[Marker] = weakref.WeakSet()
+    async with open_system(report=lambda _event, _fields: None) as system:
+        assert autojump_clock.autojump_threshold == 0
+        system.spawn(Doorway(), name="door")
+
+        def say(me: Actor) -> None:
+            mark = Marker()
+            alive.add(mark)
+            door = system.find("door")
+            assert door is not None
+            assert me.tell(door, "trip")
+
+        guest = system.spawn(Puppet(), name="guest")
+        guest.tell(say)
+        await wait_settled(system)
+        assert system.find("door") is None
+        gc.collect()
+        assert not alive
+        assert guest.is_alive()
