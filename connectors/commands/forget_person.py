@@ -26,6 +26,7 @@ from connectors.commands.common.output import (
     json_option,
     say,
     say_json,
+    with_slash,
     yes_option,
 )
 from connectors.commands.people import PeopleRows
@@ -95,7 +96,7 @@ class ErasedRows(msgspec.Struct, frozen=True):
 
 @click.command(name="forget-person")
 @database_options
-@click.argument("account")
+@click.argument("account", type=with_slash)
 @click.option(
     "--export",
     "target",

@@ -33,6 +33,7 @@ from connectors.commands.common.output import (
     say_json,
     say_rows,
     table,
+    with_slash,
 )
 from connectors.config.checks import unknown
 from connectors.settings.checks.access import access_of, approvers
@@ -61,7 +62,7 @@ class AccessReport(msgspec.Struct, frozen=True):
 
 @click.command()
 @database_options
-@click.argument("account")
+@click.argument("account", type=with_slash)
 @click.option("--group", metavar="CHAT", default="", help="Written in this group.")
 @click.option("--role", "roles", multiple=True, help="What they are there; again.")
 @rows_options
@@ -269,7 +270,7 @@ def deny(choice: DatabaseChoice, code: str) -> int:
 
 @command.command()
 @database_options
-@click.argument("account")
+@click.argument("account", type=with_slash)
 def revoke(choice: DatabaseChoice, account: str) -> int:
     """Let an account, CONNECTOR/SENDER, write no more.
 

@@ -23,6 +23,7 @@ from connectors.commands.common.output import (
     say,
     say_json,
     say_rows,
+    with_slash,
 )
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
@@ -113,8 +114,8 @@ def list_(choice: DatabaseChoice, *, proposed: bool, as_json: bool) -> None:
 
 @command.command()
 @database_options
-@click.argument("account")
-@click.argument("other")
+@click.argument("account", type=with_slash)
+@click.argument("other", type=with_slash)
 def link(choice: DatabaseChoice, account: str, other: str) -> int:
     """Say that two accounts, each CONNECTOR/SENDER, are one person's.
 
@@ -136,7 +137,7 @@ def link(choice: DatabaseChoice, account: str, other: str) -> int:
 
 @command.command()
 @database_options
-@click.argument("account")
+@click.argument("account", type=with_slash)
 def unlink(choice: DatabaseChoice, account: str) -> int:
     """Make an account, CONNECTOR/SENDER, somebody's of its own again."""
     refuse_unknown_shape(account)

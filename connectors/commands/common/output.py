@@ -490,5 +490,10 @@ def split_chat(text: str) -> tuple[str, str]:
     Returns:
         The connector, and the chat; what is missing is empty.
     """
-    connector, _, chat = re.sub(r"\A([a-z][a-z0-9_-]*):", r"\1/", text).partition("/")
+    connector, _, chat = with_slash(text).partition("/")
     return connector, chat
+
+
+def with_slash(text: str) -> str:
+    """Write `telegram:1` as `telegram/1`, as accounts and chats are kept."""
+    return re.sub(r"\A([a-z][a-z0-9_-]*):", r"\1/", text)

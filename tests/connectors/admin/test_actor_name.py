@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 
+import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.admin.tree import find_name
+from connectors.commands import forget_person, pairing, people
 from connectors.commands.common.output import split_chat
 from runtime.errors import MisuseError
 
@@ -71,6 +73,32 @@ def test_a_chat_is_named_with_a_slash_or_a_colon(
     text: str, expected: tuple[str, str]
 ) -> None:
     assert split_chat(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "account"),
+    [
+        ("http:sam", "http/sam"),
+        ("http/sam:1", "http/sam:1"),
+        ("matrix:@sam:example.org", "matrix/@sam:example.org"),
+    ],
+)
+@pytest.mark.parametrize(
+    "command",
+    [
+        people.unlink,
+        people.link,
+        pairing.revoke,
+        pairing.explain,
+        forget_person.command,
+    ],
+)
+def test_an_account_is_named_with_a_slash_or_a_colon(
+    command: click.Command, text: str, account: str
+) -> None:
+    arguments = [each for each in command.params if isinstance(each, click.Argument)]
+    context = click.Context(command)
+    assert {each.type.convert(text, each, context) for each in arguments} == {account}
 
 
 def test_a_name_like_no_other_is_told_all_the_same() -> None:

@@ -55,6 +55,9 @@ async def test_who_joins_is_told_what_is_said_and_who_speaks_gets_an_ack() -> No
             assert "clientMessageId" not in other
             assert own["id"] == ack["messageId"] == other["id"]
             assert (other["text"], other["senderName"]) == ("hello", "Zoe")
+            # Never null: clients go through the lists unguarded.
+            kinds = (other["thought"], other["actions"], other["attachments"])
+            assert kinds == ("", [], [])
             for name in ("channelId", "roomId"):
                 assert other[name] == channel
             assert other["serverId"] == other["messageServerId"] == ZERO
