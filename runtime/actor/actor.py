@@ -338,7 +338,9 @@ class Actor(PykkaActor):
             MisuseError: `delay` is negative or not a number.
         """
         cell = self._present()
-        if wrong := why_no_time(delay, 0):
+        # Why a look first: most are right, and a call less is felt.
+        is_right = type(delay) in {int, float} and 0 <= delay < 1e300
+        if not is_right and (wrong := why_no_time(delay, 0)):
             raise MisuseError(f"a timer needs 0 seconds or more, {wrong}")
         notice = Notice(message, None if survives_restart else cell.generation)
         kernel, tell = cell.kernel, partial(cell.post_system, notice)

@@ -141,6 +141,10 @@ class ActorRef(pykka.ActorRef[Any]):
         cell = self._cell
         if timeout is None:
             seconds = cell.kernel.ask_timeout
+        elif (
+            type(timeout) in {int, float} and 0 <= timeout < 1e300
+        ):  # as most often: no call
+            seconds = timeout
         elif wrong := why_no_time(timeout):
             raise MisuseError(f"an ask needs a number of seconds, {wrong}")
         else:
