@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.journal.answers import ChapterEntry
+from actors.journal.events import as_chapter
 from actors.journal.history import (
     REMEMBERED,
     SCHEMA,
@@ -69,6 +71,23 @@ class Journal:
         for number, (kind, body, at) in enumerate(rest, history.version + 1):
             history.replay(number, kind, body, at)
         return history, len(rest)
+
+
+def test_lines_that_came_while_a_summary_was_made_stay_and_are_counted() -> None:
+    journal, history = Journal(), History(STREAM, MOST)
+    journal.write(history, 2)
+    made = Compacted(id="c", trigger="tokens", outcome="summarised", messages_before=4)
+    entry = ChapterEntry(chapter=made, messages=4, resets=0)
+    assert as_chapter(entry, history) == made
+    journal.write(history, 1)
+    newer = tokens_of(said(2))
+    assert as_chapter(entry, history) == msgspec.structs.replace(
+        made,
+        messages_before=6,
+        messages_after=2,
+        tokens_before=newer,
+        tokens_after=newer,
+    )
 
 
 def same(one: History, two: History) -> bool:
