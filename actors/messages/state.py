@@ -222,7 +222,7 @@ class MessageState:
     def __init__(self, policy: RetryPolicy, past: AttemptHistory) -> None:
         self._policy = policy
         self._past = past
-        self.attempts = past.attempts
+        self.attempts: int = past.attempts
         """How many turns were begun."""
 
         # A message that was given up has used all its attempts. A retry by hand grants

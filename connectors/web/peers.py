@@ -14,7 +14,7 @@ import contextlib
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx
 import msgspec
@@ -185,7 +185,7 @@ class RequestPasser:
         gone = asyncio.ensure_future(wait_gone(receive))
         moved = asyncio.ensure_future(wait_moved(place, where))
         stopping = asyncio.ensure_future(self._stopping.wait())
-        tasks = {asking, gone, moved, stopping}
+        tasks: set[asyncio.Future[Any]] = {asking, gone, moved, stopping}
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if asking.done():

@@ -313,8 +313,12 @@ def _call_hook(cell: Cell, actor: Actor) -> Any:
             result = actor.on_stop()
     except BaseException as raised:  # noqa: BLE001  `judge` decides
         _hook_failed(cell, cell.kernel.judge(raised))  # the end itself must go on
-    waiting: Any = result if type(result) is CoroutineType else None
-    return waiting
+    return result if is_coroutine(result) else None
+
+
+def is_coroutine(result: object) -> bool:
+    """Whether a handler has more to do than it did."""
+    return type(result) is CoroutineType
 
 
 def _hook_failed(cell: Cell, error: Exception) -> None:

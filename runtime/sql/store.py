@@ -393,8 +393,10 @@ class SqlStore(abc.ABC, Generic[P]):
             partial(rows.prune_records, kind=kind, before=before, limit=limit)
         )
 
-    may_be_handed: ClassVar[bool] = False
-    """Whether rows may wait for the owners of other parts; see the port."""
+    @property
+    def may_be_handed(self) -> bool:
+        """Whether rows may wait for the owners of other parts; see the port."""
+        return False
 
     async def take_over(self, limit: int = 1000) -> frozenset[str]:
         """Find nothing: all is stored at once where one process has all parts."""

@@ -367,8 +367,7 @@ class SqliteStore(SqlStore[SqliteFile]):
     reads_stop_commits = True
     greet = staticmethod(greet)
 
-    @staticmethod
-    def versions(db: apsw.Connection) -> dict[str, int]:
+    def versions(self, db: apsw.Connection) -> dict[str, int]:
         """Give a number that changes when another connection has written."""
         return {ANY_KIND: db.pragma("data_version")}
 

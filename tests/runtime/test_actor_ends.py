@@ -375,7 +375,7 @@ async def test_who_kills_itself_is_killed_whatever_it_does_then(
         sender = system.spawn(Puppet())
         ref = system.spawn(Torn(log))
         watcher.watch(ref)
-        sender.tell(lambda actor: actor.tell(ref, message))
+        sender.tell(do(lambda me: me.tell(ref, message)))
         (news,) = await watcher.wait_count(1)
         assert (news.exit.how, trio.current_time()) == (how, 0)
     assert log == ["start"]

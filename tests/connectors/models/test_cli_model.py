@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 import trio
-from connectors.sandbox.territory import Territory
 
 from actors.config.agents import AgentConfig
 from actors.errors import ModelBusyError, ModelError, ModelRefusedError
@@ -31,7 +30,7 @@ from connectors.config.mcp import McpServerConfig, SkillsConfig
 from connectors.config.models import CliModelConfig
 from connectors.config.tools import SandboxConfig
 from connectors.models.program import CliModel, ProgramPlace, folder_name
-from connectors.sandbox.plan import Finished
+from connectors.sandbox.plan import Finished, Territory
 from connectors.sandbox.runner import LateSandbox
 from connectors.skills.source import SkillSource, Using
 from runtime.clock import SystemClock

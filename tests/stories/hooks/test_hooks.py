@@ -102,6 +102,7 @@ async def test_what_a_hook_has_done_is_written_down_soon(
     hooked(cast, talk, event)
     async with open_company(autojump_clock, cast):
         await trio.sleep(5)
+        soon = record_of(cast)
         for text in ("one", "two"):
             cast.platform.write(text)
             await at_rest(cast)

@@ -151,6 +151,7 @@ async def test_a_message_that_waits_is_the_run_of_whoever_alone_has_heard_it() -
     async with open_web() as bed:
         channel = await bed.channel(ZOE, ANNA)
         at = bed.company.services.clock.wall()
+        alone = ""
         for present in (("anna",), ("anna", "ben"), ()):
             heard = structs.replace(asked(bed, channel), agent="", present=present)
             await bed.company.store.commit(
