@@ -313,12 +313,9 @@ def _call_hook(cell: Cell, actor: Actor) -> Any:
             result = actor.on_stop()
     except BaseException as raised:  # noqa: BLE001  `judge` decides
         _hook_failed(cell, cell.kernel.judge(raised))  # the end itself must go on
-    return result if is_coroutine(result) else None
-
-
-def is_coroutine(result: object) -> bool:
-    """Whether a handler has more to do than it did."""
-    return type(result) is CoroutineType
+    if type(result) is CoroutineType:
+        return result  # pyright: ignore[reportUnknownVariableType]
+    return None
 
 
 def _hook_failed(cell: Cell, error: Exception) -> None:

@@ -53,14 +53,11 @@ class PostgresqlStore(SqlStore[PostgresqlServer]):
     versions_at_writer = False
     reads_stop_commits = False  # a server goes away and comes back; a disk does not
 
+    may_be_handed = True  # by nodes that have ended, too
+
     parts: frozenset[int] | None = None
     """What is handed over to these parts is stored at once; None: to any. Whoever has
     leases of parts keeps it up to date."""
-
-    @property
-    def may_be_handed(self) -> bool:
-        """True: by nodes that have ended, too; see the port."""
-        return True
 
     @staticmethod
     def greet(db: Session) -> int:

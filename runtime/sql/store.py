@@ -393,10 +393,8 @@ class SqlStore(abc.ABC, Generic[P]):
             partial(rows.prune_records, kind=kind, before=before, limit=limit)
         )
 
-    @property
-    def may_be_handed(self) -> bool:
-        """Whether rows may wait for the owners of other parts; see the port."""
-        return False
+    may_be_handed: bool = False
+    """Whether rows may wait for the owners of other parts; see the port."""
 
     async def take_over(self, limit: int = 1000) -> frozenset[str]:
         """Find nothing: all is stored at once where one process has all parts."""
