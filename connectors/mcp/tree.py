@@ -50,7 +50,7 @@ STARTER = f"{TOOLS}/starter"
 WIRE = "connectors.mcp.protocol"
 """Imported only when a server is started, in a thread: it takes a second and 30 MB."""
 
-PIPES = "connectors.mcp.connection"
+PIPES = "connectors.mcp.stdio"
 STREAMS = "connectors.mcp.protocol"
 
 LOADING = Lock()
