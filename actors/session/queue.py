@@ -8,10 +8,10 @@ drops what waits, but only what it is meant for. Only messages of one sender joi
 other, interrupt each other, or push each other out: nobody loses a message by what
 somebody else writes. The messages of one sender keep their order.
 
-Who has waited longest is next. A message has waited since it came, or since its sender
-last had a turn: who writes much takes turns with the others, and nobody is preferred
-for having been silent before. A sender with many messages waiting comes after the
-others, but not for ever.
+Who has waited longest is next. A message has waited since it came, or since the last
+turn of its sender ended: who writes much takes turns with the others, and nobody is
+preferred for having been silent before. A sender with many messages waiting comes after
+the others, but not for ever.
 
 A turn that waits itself, for another attempt, for people, or for a model that says
 nothing, is set aside: other people are answered meanwhile. What its own sender writes
@@ -84,7 +84,8 @@ class Arrival(msgspec.Struct, frozen=True):
     """Seconds on the caller's clock."""
 
     since: int = 0
-    """Turns begun when it came, or with the last turn of its sender; the queue's."""
+    """Turns begun when it came, or by the end of the last turn of its sender and one
+    more; the queue says so."""
 
     @property
     def can_share(self) -> bool:
@@ -549,9 +550,10 @@ class SessionQueue:
         if turn is None:
             return []
         self._turns = tuple([each for each in self._turns if each is not turn])
-        self._put_first(ended.again, self._waiting)
-        if not turn.is_ending:
+        if not turn.is_ending:  # else the words that interrupted it are next
+            self._waiting = tuple(self._waits_anew(x, turn) for x in self._waiting)
             self._in_a_row = 0
+        self._put_first(ended.again, self._waiting)
         is_free = self._current is None and self._gathering is None
         return self._next() if is_free else []
 
@@ -579,7 +581,6 @@ class SessionQueue:
         elif not also:
             style = "alone"
         self._generation += 1
-        self._note_turn_of(first)
         begun = msgspec.structs.replace(first, also=also, style=style)
         self._turns = (*self._turns, BegunTurn(begun, self._generation))
         return [BeginTurn(first.id, self._generation, also, style, short)]
@@ -605,14 +606,12 @@ class SessionQueue:
         waiting = Counter(whose[:1] for whose, _ in turns)
         return {who for who, count in waiting.items() if count > MANY}
 
-    def _note_turn_of(self, first: Arrival) -> None:
-        """Have what waits of a sender wait from now on."""
-        self._waiting = tuple(
-            msgspec.structs.replace(each, since=self._generation)
-            if is_of_same_sender(each, first)
-            else each
-            for each in self._waiting
-        )
+    def _waits_anew(self, waiting: Arrival, ended: BegunTurn) -> Arrival:
+        """Give a message; if its sender's turn has ended, as if it came only now."""
+        if not is_of_same_sender(waiting, ended.first):
+            return waiting
+        # Why one more: it comes after those who wrote while the turn ran.
+        return msgspec.structs.replace(waiting, since=self._generation + 1)
 
     def _take_out(self, taken: Sequence[Arrival]) -> None:
         ids = {each.id for each in taken}
