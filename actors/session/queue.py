@@ -551,8 +551,10 @@ class SessionQueue:
             return []
         self._turns = tuple([each for each in self._turns if each is not turn])
         if not turn.is_ending:  # else the words that interrupted it are next
-            self._waiting = tuple(self._waits_anew(x, turn) for x in self._waiting)
             self._in_a_row = 0
+            if self._waiting:
+                waiting = [self._waits_anew(each, turn) for each in self._waiting]
+                self._waiting = tuple(waiting)
         self._put_first(ended.again, self._waiting)
         is_free = self._current is None and self._gathering is None
         return self._next() if is_free else []

@@ -27,6 +27,10 @@ class Envelope(msgspec.Struct, eq=False):
     kills: int = 0
     """How many incarnations died handling it."""
 
+    def __repr__(self) -> str:
+        """Show nothing of the message, which may be words of people."""
+        return f"<{type(self).__name__}>"
+
 
 class Notice(msgspec.Struct, eq=False):
     """A message of the system lane: a timer's, a supervisor's, a death.
@@ -43,3 +47,7 @@ class Notice(msgspec.Struct, eq=False):
 
     is_waiting: bool = False
     """Kept by periodic timers, so that a tick never waits twice."""
+
+    def __repr__(self) -> str:
+        """Show nothing of the message, which may be words of people."""
+        return f"<{type(self).__name__}>"

@@ -135,6 +135,10 @@ class QuotedLater(msgspec.Struct, frozen=True):
     make: Callable[[], str]
     """Gives the words; called at once or never."""
 
+    def __repr__(self) -> str:
+        """Show none of the words."""
+        return f"<{type(self).__name__}>"
+
 
 Field = Value | QuotedLater
 """What an event's field may be given as."""

@@ -546,29 +546,29 @@ class SocketCounters:
     """The metrics that all WebSocket connectors share."""
 
     def __init__(self, metrics: Metrics) -> None:
-        name = ("connector",)
+        labels = ("connector",)
         self.connected = metrics.gauge(
-            "callboard_websocket_connected", "Clients that are connected now.", name
+            "callboard_websocket_connected", "Clients that are connected now.", labels
         )
         self.ended = metrics.counter(
             "callboard_websocket_ended",
             "Connections that ended, by why: closed, broken, slow, silent, idle, …",
-            (*name, "why"),
+            (*labels, "why"),
         )
         self.frames = metrics.counter(
             "callboard_websocket_frames",
             "Frames of clients, by what became of them: a type, or an error's code.",
-            (*name, "outcome"),
+            (*labels, "outcome"),
         )
         self.told = metrics.counter(
             "callboard_websocket_told",
             "Frames that clients were told: message, draft, lost, …",
-            (*name, "type"),
+            (*labels, "type"),
         )
         self.bytes = metrics.counter(
             "callboard_websocket_bytes",
             "Bytes of connections that have ended, by direction: in, out.",
-            (*name, "direction"),
+            (*labels, "direction"),
         )
 
 

@@ -22,7 +22,7 @@ from connectors.web.openai.transport import HttpTransport
 from runtime.clock import SystemClock
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore
-from runtime.store.rows import Commit
+from runtime.store.rows import Commit, Record
 from tests.fakes.models.openai_server import spoken
 from tests.fakes.models.server import RawServer, chunked, open_raw_server
 from tests.support.desk import commit_to, write_database
@@ -82,7 +82,8 @@ def database(tmp_path: Path) -> Iterator[Path]:
     commit_to(path, Commit(at=now, facts=FACTS))
     linked = link(Person("cli/sam", name="Sam"), Person("web/sam7", name="Sam"))
     assert linked is not None
-    commit_to(path, as_commit(linked, {}, now, ()))
+    told = Record(kind="audit", id="link", owner="", part=0, body=b"{}")
+    commit_to(path, as_commit(linked, {}, now, (told,)))
     with contextlib.chdir(tmp_path):
         yield path
 

@@ -193,7 +193,7 @@ async def test_who_holds_connections_without_asking_keeps_nobody_out(
 async def test_if_all_connections_are_at_work_only_probes_are_answered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("connectors.web.connection.FOR_PROBES", 1)
+    monkeypatch.setattr("connectors.web.server.FOR_PROBES", 1)
     async with (
         open_channel(HttpSettings(port=0, max_connections=1)) as channel,
         httpx.AsyncClient(base_url=channel.url) as client,
