@@ -14,7 +14,13 @@ import trio
 
 from actors.errors import ToolError
 from actors.messages.inbound import ToolContext, ToolResult, ToolSpec
-from connectors.sandbox.plan import Confinement, Finished, SandboxError, SandboxLimits
+from connectors.sandbox.plan import (
+    LONG_RUNNING,
+    Confinement,
+    Finished,
+    SandboxError,
+    SandboxLimits,
+)
 from connectors.tools.arguments import ArgumentsTool, schema_of
 from connectors.tools.workspace.files import Desks, beside
 
@@ -144,9 +150,12 @@ async def end_when_full(desk: Workspace, running: trio.CancelScope) -> None:
 
 
 def allowed(folder: Path, room: SpaceLeft) -> Confinement:
-    """Say what a command may do: write no file that there is no room for."""
+    """Say what a command may do: write no file that there is no room for.
+
+    Programs of Node may be run: memory is bounded where it is in use.
+    """
     most = min(SandboxLimits().file_size, room.left)
-    limits = SandboxLimits(file_size=most)
+    limits = SandboxLimits(addresses=LONG_RUNNING.memory, file_size=most)
     if room.fault:
         return Confinement(removable=(folder,), limits=limits)
     return Confinement(writable=(folder,), limits=limits)

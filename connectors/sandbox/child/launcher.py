@@ -17,6 +17,7 @@ import marshal
 import os
 import select
 import sys
+import time
 
 from connectors.sandbox.child.broker import Broker
 from connectors.sandbox.child.confine import confine, run
@@ -34,9 +35,9 @@ else:
 
 PR_SET_CHILD_SUBREAPER = 36
 
-LOOK_EVERY = 100
-"""Milliseconds between two looks at how many processes there are. A shell's fork bomb
-makes some hundred in it."""
+LOOK_EVERY = 0.1
+"""Seconds between two looks at how many processes there are, and at their memory. A
+shell's fork bomb makes some hundred in it."""
 
 FEW = 8
 """Processes up to which memory is not added up where their own limits bound it."""
@@ -186,8 +187,10 @@ class Watch:
         Returns:
             Its exit code, minus its signal's number; -9 when it must end.
         """
+        next_look = time.monotonic() + LOOK_EVERY
         while True:
-            events = dict(self._poll.poll(LOOK_EVERY))
+            left = next_look - time.monotonic()
+            events = dict(self._poll.poll(max(0, left * 1000)))
             if self._line in events:
                 return -signal.SIGKILL
             if self._wake in events:
@@ -196,9 +199,12 @@ class Watch:
                 if code is not None:
                     return code
             self._hear(events)
-            if not events and self._is_too_much():
-                self.has_overrun = True
-                return -signal.SIGKILL
+            # Not only when nothing happens: programs could see to it that much does.
+            if time.monotonic() >= next_look:
+                if self._is_too_much():
+                    self.has_overrun = True
+                    return -signal.SIGKILL
+                next_look = time.monotonic() + LOOK_EVERY
 
     def _hear(self, events: dict[int, int]) -> None:
         if self._broker is None or self._broker.listener not in events:

@@ -253,6 +253,28 @@ async def test_addresses_may_be_reserved_and_memory_in_use_is_bounded(
     assert finished.returncode == -9 * overruns, finished.stderr
 
 
+async def test_memory_is_bounded_while_what_was_left_behind_ends_all_the_time(
+    strong: LaunchingSandbox, stage: Stage
+) -> None:
+    """Each such end wakes who watches: they look in between all the same."""
+    program = (
+        "import os,time\nif not os.fork():\n    held = b'x' * (400 << 20)\n"
+        "    time.sleep(100)\n"
+        "while True:\n    if not os.fork():\n        os.fork(); os._exit(0)\n"
+        "    os.wait(); time.sleep(0.02)"
+    )
+    limits = SandboxLimits(memory=256 * MIB, addresses=LONG_RUNNING.memory)
+    with trio.fail_after(60):
+        finished = await strong.run(
+            [PYTHON, "-I", "-S", "-c", program],
+            confinement=Confinement(writable=(stage.work,), limits=limits),
+            cwd=stage.work,
+            timeout=8,
+            max_output=1_000,
+        )
+    assert finished.overran
+
+
 async def test_processor_time_is_bounded(
     sandbox: LaunchingSandbox, stage: Stage
 ) -> None:

@@ -62,6 +62,11 @@ async def test_each_agent_has_a_folder_of_its_own(
     assert "mine" not in result.text
 
 
+async def test_a_program_may_reserve_addresses_as_node_does(tool: RunShellTool) -> None:
+    far = "python3 -I -S -c 'import mmap; mmap.mmap(-1, 16 << 30)'"
+    assert (await run(tool, far)).text == "exit code 0, nothing was written"
+
+
 async def test_much_output_is_cut_in_the_middle(tool: RunShellTool) -> None:
     result = await run(tool, "seq 1 100000")
     assert len(result.text) < MOST_OUTPUT + 200
