@@ -1,13 +1,17 @@
-"""Proves that files named in docstrings and comments exist where the reader looks."""
+"""Proves that what is named is there: files in prose, attributes of late imports."""
 
 from __future__ import annotations
 
+import ast
+import importlib
 import io
 import re
 import tokenize
 from typing import TYPE_CHECKING
 
-from tests.house.test_house import PACKAGES, all_files, modules, name_of
+import pytest
+
+from tests.house.test_house import PACKAGES, all_files, modules, name_of, tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,3 +46,43 @@ def test_files_that_are_named_exist() -> None:
                 if not is_there:
                     missing.append(f"{name}: {found}")
     assert not missing, f"say the path from the root, or a neighbour's name: {missing}"
+
+
+def late_imports() -> Iterator[tuple[str, str]]:
+    """Return each `import_module(NAME).attribute` of the product."""
+    for path in modules(*PACKAGES):
+        if "import_module(" in path.read_text("utf-8"):
+            yield from late_imports_of(tree_of(path))
+
+
+def late_imports_of(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Return those whose module is a constant of their own one."""
+    names = {
+        target.id: statement.value.value
+        for statement in tree.body
+        if isinstance(statement, ast.Assign)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+        for target in statement.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(
+                value=ast.Call(
+                    func=ast.Attribute(attr="import_module"), args=[ast.Name(id=name)]
+                ),
+                attr=attribute,
+            ) if name in names:
+                yield names[name], attribute
+            case _:
+                pass
+
+
+@pytest.mark.parametrize(("module", "attribute"), sorted(set(late_imports())))
+def test_what_is_imported_late_is_there(module: str, attribute: str) -> None:
+    assert hasattr(importlib.import_module(module), attribute)
+
+
+def test_late_imports_are_found() -> None:
+    assert len(set(late_imports())) > 10
