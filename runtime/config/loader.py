@@ -22,7 +22,7 @@ from msgspec import inspect as shapes
 from runtime.config.messages import close_to, dotted
 from runtime.config.positions import Path as Way
 from runtime.config.shape import Fit, Retired, Start
-from runtime.config.tree import INCLUDE, FileReader, Node, Origin, override
+from runtime.config.tree import INCLUDE, FileReader, Node, Origin, override, variables
 from runtime.errors import SettingsError, SettingsListError
 from runtime.secret import Secret
 
@@ -137,8 +137,11 @@ def load(
     reader = FileReader(options.instead)
     top = reader.read(path)
     refuse(reader.errors)
-    for each in options.overrides:
-        top = override(top, each)
+    given = options.overrides
+    taken = {name for tree in (top, *given) for name in variables(tree)}
+    for each in given:
+        if each.value.file not in taken:
+            top = override(top, each)
     if prepare is not None:
         top = prepare(top)
     settings = decode(top, kind, environment=environment, check=check, options=options)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeGuard, cast
@@ -238,6 +238,15 @@ def override(top: Node, given: Node) -> Node:
     for name, node in above.items():
         content[name] = override(below[name], node) if name in below else node
     return Node(content, top.key, top.value)
+
+
+def variables(top: Node) -> Iterator[str]:
+    """Name the variables of the environment that a tree takes secrets from."""
+    table = top.table()
+    if table is not None and is_source(table) and "env" in table:
+        yield str(table["env"].content)
+    for each in top.items() or () if table is None else table.values():
+        yield from variables(each)
 
 
 def assignment(key: str, value: str, label: str) -> Node:

@@ -673,6 +673,19 @@ def test_a_secret_beside_the_file_is_named_by_its_source_and_never_repeated(
     assert mine not in out
 
 
+def test_a_variable_that_holds_a_secret_of_the_settings_is_no_setting(
+    keyed: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CALLBOARD_MAIN__KEY", "sk-this-is-a-real-secret")
+    source = ("--set", "models.main.api_key.env=CALLBOARD_MAIN__KEY")
+    assert run(["config", "show", "--config", keyed, *source]) == 0
+    assert "sk-this" not in capsys.readouterr().out
+    assert run(["config", "show", "--config", keyed]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("CALLBOARD_MAIN__KEY: unknown key 'main'")
+    assert "sk-this" not in told
+
+
 def test_the_database_may_be_given_beside_the_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
