@@ -342,10 +342,6 @@ class SessionQueue:
         is_cut = self._buffering.overflow == "summarise" and self._joins
         return self._queue_cap * (3 if is_cut else 2)
 
-    def is_idle_for(self, arrival: Arrival) -> bool:
-        """Whether nothing runs or waits that this message would have to wait for."""
-        return self._before(arrival) is None and not self._free
-
     def buffer_by(self, buffering: BusySettings) -> None:
         """Use another busy policy from now on; waiting messages keep their places."""
         self._buffering = buffering

@@ -191,11 +191,14 @@ def test_of_too_many_that_wait_the_last_keeps_its_place() -> None:
 def test_who_is_set_aside_is_busy_for_its_own_sender_only() -> None:
     queue = SessionQueue(3)
     queue.on(of("a1", "ada"))
-    assert not queue.is_idle_for(of("b1", "bob"))
     queue.on(TurnWaits("a1"))
-    assert queue.is_idle_for(of("b1", "bob"))
-    assert not queue.is_idle_for(of("a2", "ada"))
-    assert not queue.is_idle
+    assert queue.on(of("b1", "bob")) == [BeginTurn("b1", 2)]
+    assert queue.on(of("a2", "ada")) == [KeepWaiting("a2", ahead=1)]
+    queue.on(TurnSettled("b1", 2))
+    assert (queue.begun, queue.waiting) == (("a1",), ("a2",))
+    queue.on(TurnSettled("a1", 1))
+    queue.on(TurnSettled("a2", 3))
+    assert queue.is_idle, "of whom nothing runs or waits nothing is kept"
 
 
 def test_with_nobody_else_there_nothing_begins_beside_it() -> None:
