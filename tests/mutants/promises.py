@@ -59,8 +59,8 @@ PROMISES = (
     Mutant(
         "whoever had a turn just now is next again",
         "actors/session/queue.py",
-        "self._waits_anew(x, turn) for x in self._waiting",
-        "self._waiting",
+        "self._waiting = tuple(waiting)",
+        "del waiting",
         QUEUE,
     ),
     Mutant(
