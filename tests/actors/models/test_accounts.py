@@ -312,9 +312,10 @@ class OneBackend(RuleBasedStateMachine):
             self.pool.failed(ONLY, fault, None, self.now)
         else:
             self.pool.succeeded(ONLY, self.now)
-        self.key_until = self.pool.free_at(ONLY) if fault == "auth" else -math.inf
-        if fault == "overload" and self.pool.out:
-            self.key_until = self.pool.free_at(ONLY)
+        if fault == "auth":
+            self.key_until = self.pool._circuits[ONLY.account].required_until
+        elif not fault:
+            self.key_until = -math.inf  # who overloads it says nothing of the key
 
     @precondition(lambda self: self.calls)
     @rule(which=st.integers(0, 9))
