@@ -149,9 +149,19 @@ class SharedWork:
             return
         # Who comes now waits, until it is known where the part is.
         self._duties.parts = present - idle
+        try:
+            await self._give_idle(idle)
+        finally:
+            # What was not given, because something came or the server went away.
+            mine, _ = self._node.parts()
+            if kept := idle & mine:
+                self._duties.parts = (self._duties.parts or frozenset()) | kept
+                self._take_up()
+
+    async def _give_idle(self, idle: frozenset[int]) -> None:
+        """Give those away of which nothing is under way still."""
         await self._flush()
-        still = idle & await self._busy()
-        gone = idle - still
+        gone = idle - await self._busy()
         await self._end_conversations(
             lambda key: (
                 self._is_shared(key.connector)
@@ -160,9 +170,6 @@ class SharedWork:
         )
         await self._flush()
         await self._node.give([f"{PART}{part}" for part in gone])
-        if still:
-            self._duties.parts = (self._duties.parts or frozenset()) | still
-            self._take_up()
 
     async def _busy(self) -> set[int]:
         """Find the parts of which something is open.

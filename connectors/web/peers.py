@@ -2,9 +2,10 @@
 
 Lives on the edge's loop. A request of a named conversation is answered by the node that
 has the part of its chat, so that all that belongs to it (streams, drafts, waiting) is
-in one process. Any node takes it, and passes it on. A request that was passed on
-carries an `Idempotency-Key`: it is sent again when its node has died meanwhile, and the
-message is taken once.
+in one process. Any node takes it, and passes it on. A message that was passed on
+carries an `Idempotency-Key`: it is sent again when its node has died meanwhile, and is
+taken once. What else may have been taken, as a webhook, is not sent again: its sender
+is told 503.
 """
 
 from __future__ import annotations
@@ -44,6 +45,12 @@ AGAIN = 0.05
 
 LOOK_EVERY = 0.5
 """Seconds between two looks whether the node that was asked still works on it."""
+
+
+GONE = "the node that was asked is gone, and may have taken it; ask again"
+
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods that may be asked again. Source: RFC 9110 9.2.1."""
 
 
 class NodePlace(msgspec.Struct, frozen=True):
@@ -94,6 +101,9 @@ class PassedRequest:
     has_host: bool = True
     """Whether the other node is told which host the client asked for. Without a key a
     server takes only what is sent to its own address, which was looked at already."""
+
+    may_repeat: bool = True
+    """Whether it is sent again when a node that may have taken it does not answer."""
 
     @property
     def headers(self) -> list[tuple[bytes, bytes]]:
@@ -190,9 +200,9 @@ class RequestPasser:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if asking.done():
                 return asking.result()
-            if not gone.done() and answer.is_begun:
-                await answer.break_off()
-            return gone.done() or answer.is_begun
+            if gone.done():
+                return True
+            return await self._is_broken_off(asked, answer)
         finally:
             for task in tasks:
                 task.cancel()
@@ -217,11 +227,23 @@ class RequestPasser:
                 if response.status_code == MISDIRECTED:
                     return False
                 await answer.give(response)
+        except (httpx.ConnectError, httpx.ConnectTimeout):
+            return False
         except httpx.TransportError:
-            if answer.is_begun:
-                await answer.break_off()
-            return answer.is_begun
+            return await self._is_broken_off(asked, answer)
         return True
+
+    async def _is_broken_off(self, asked: PassedRequest, answer: PassedAnswer) -> bool:
+        """End a request whose node has gone; False: another one may be asked.
+
+        Raises:
+            ApiError: nobody knows whether it was taken, and it may not be taken twice.
+        """
+        if answer.is_begun:
+            await answer.break_off()
+        elif not asked.may_repeat:
+            raise ApiError(503, GONE, code="gone", retry_after=1.0)
+        return answer.is_begun
 
 
 class PassedAnswer:
@@ -255,7 +277,7 @@ class PassedAnswer:
 
     async def break_off(self) -> None:
         """End a stream whose rest does not come any more."""
-        error = ApiError(503, "the node that answered is gone; ask again", code="gone")
+        error = ApiError(503, GONE, code="gone")
         with contextlib.suppress(OSError):
             await self._body(b"data: " + error_body(error) + b"\n\n", is_last=True)
 
@@ -308,7 +330,8 @@ class RestEndpoint:
             return
         try:
             body = await self._read(Request(scope, receive))
-            asked = PassedRequest(scope, body, self._connector)
+            may_repeat = scope["method"] in SAFE  # what comes in may bring no id
+            asked = PassedRequest(scope, body, self._connector, may_repeat=may_repeat)
             if await self._passer.pass_on(asked, None, receive, send):
                 return
             text = "the company is just moving; ask again"

@@ -325,7 +325,7 @@ class Play(msgspec.Struct, frozen=True):
     steps: tuple[Step, ...]
     room: str = ""
     people: tuple[str, ...] = ()
-    """Whoever speaks, and those named besides."""
+    """Give the speaker and the others who are named."""
 
     agents: tuple[str, ...] = ()
     """Those present; empty: all that there are."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -13,19 +14,23 @@ import trio
 import trio.testing
 
 from actors.messages.keys import chat_partition
+from actors.services import Duties
 from connectors.app.reload.reload import SettingsSource
+from connectors.app.sharing import SharedWork
 from connectors.commands.serve import Ends, Hangup, ServiceNotifier, _run_node
 from connectors.settings.load import load_app
 from runtime import __version__
+from runtime.clock import SystemClock
 from runtime.nodes.rows import COMPANY
 from runtime.postgresql.nodes import NodeCard, NodeDesk, NodesFromOutside
 from runtime.postgresql.server import PostgresqlServer
+from runtime.store.in_memory import MemoryStore
 from runtime.telemetry.logs import Redactor
 from tests.connectors.app.test_nodes import PATIENCE, free_port
 from tests.support.store.postgresql import emptied, shared_process
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Iterable
     from pathlib import Path
 
     from runtime.nodes.rows import LeaseRow
@@ -154,3 +159,33 @@ async def test_leases_are_given_away_at_rest_and_taken_up_again(tmp_path: Path) 
 
 def chat_of(name: str) -> str:
     return f"part/{chat_partition('http', name)}"
+
+
+class SlowToGive:
+    """A node whose server is away when it gives its part away."""
+
+    def parts(self) -> tuple[frozenset[int], frozenset[int]]:
+        """Give its part, which another is to have."""
+        return frozenset({7}), frozenset({7})
+
+    def is_entered(self, part: int) -> bool:
+        """Nobody writes to it just now."""
+        return part != 7
+
+    async def give(self, names: Iterable[str]) -> None:
+        """Give nothing."""
+        assert list(names) == ["part/7"]
+
+
+async def test_a_part_that_could_not_be_given_away_is_worked_on_as_before() -> None:
+    duties = Duties()
+    duties.parts = frozenset({7, 8})
+    app: Any = SimpleNamespace(
+        store=MemoryStore(),
+        clock=SystemClock(),
+        system=SimpleNamespace(find=dict[str, object]().get, kernel=SimpleNamespace(names=[])),
+    )
+    seat: Any = SimpleNamespace(node=SlowToGive(), duties=duties)
+    rest: Any = None
+    await SharedWork(app, seat, rest, rest)._release(frozenset({7}))
+    assert duties.parts == {7, 8}

@@ -194,6 +194,28 @@ def test_a_node_that_is_stopped_is_left_when_another_has_taken_over() -> None:
 
 
 @pytest.mark.parametrize("hangs", [False, True])
+def test_what_may_not_be_repeated_is_sent_again_only_if_nobody_took_it(
+    hangs: bool,  # noqa: FBT001
+) -> None:
+    async def test(client: Client) -> None:
+        dead, node, other = Node(), Node(hangs=hangs), Node(WHOLE + b"hello")
+        gone, place, last = [await each.open() for each in (dead, node, other)]
+        dead.server.close()
+        around = Around(gone, gone, place, place, NodePlace("d", last.host, last.port))
+        passer = RequestPasser(around)
+        asked = PassedRequest(scope_of(), b"hi", "http", may_repeat=False)
+        with pytest.raises(ApiError) as refused:
+            await passer.pass_on(asked, "chat", client.receive, client.send)
+        assert (refused.value.status, refused.value.code) == (503, "gone")
+        assert (node.heard[-2:], other.heard, client.got) == (b"hi", b"", [])
+        await passer.aclose()
+        node.server.close()
+        other.server.close()
+
+    run(test)
+
+
+@pytest.mark.parametrize("hangs", [False, True])
 def test_a_stream_that_breaks_off_ends_with_an_error(hangs: bool) -> None:  # noqa: FBT001
     async def test(client: Client) -> None:
         node = Node(STREAM + b"2\r\nhe\r\n", hangs=hangs)
