@@ -303,7 +303,7 @@ class MatrixListener:
         self._health = AccountHealth(account, shared.metrics, shared.clock, LOG)
         self._signs = StaleSigns(account, shared)
         self._refused: ShutOutError | None = None
-        """That the account is not let in, as whoever brought something in learned."""
+        """Why an event was refused when it was handed in: the account is shut out."""
 
         self._news = trio.Event()
         """Set when something is in, or was not let in."""

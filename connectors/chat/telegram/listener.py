@@ -302,7 +302,7 @@ class Polling:
         self._health = health
         self._shared = shared
         self._refused: ShutOutError | None = None
-        """That the bot is not let in, as whoever brought something in learned."""
+        """Why an update was refused when it was handed in: the bot is shut out."""
 
         self._news = trio.Event()
         """Set when something is in, or was not let in."""

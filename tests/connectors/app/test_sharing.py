@@ -183,7 +183,9 @@ async def test_a_part_that_could_not_be_given_away_is_worked_on_as_before() -> N
     app: Any = SimpleNamespace(
         store=MemoryStore(),
         clock=SystemClock(),
-        system=SimpleNamespace(find=dict[str, object]().get, kernel=SimpleNamespace(names=[])),
+        system=SimpleNamespace(
+            find=dict[str, object]().get, kernel=SimpleNamespace(names=[])
+        ),
     )
     seat: Any = SimpleNamespace(node=SlowToGive(), duties=duties)
     rest: Any = None
