@@ -58,6 +58,27 @@ async def test_who_is_killed_in_the_hook_of_an_interrupt_handles_nothing_more(
         assert first is not second
 
 
+async def test_who_kills_itself_in_the_hook_of_an_interrupt_is_itself_to_the_hooks_end(
+    autojump_clock: MockClock,
+) -> None:
+    class Parting(Puppet):
+        def on_interrupt(self, message: Any) -> None:
+            del message
+            self.actor_ref.kill()
+            self.unwatch(heir)  # which only the present incarnation may do
+            self.tell(heir, "my last words")
+
+    async with virtual(autojump_clock) as system:
+        probe = Probe()
+        heir = system.spawn(probe)
+        (ref,) = await supervise(system, Parting)
+        ref.tell(hang)
+        await trio.testing.wait_all_tasks_blocked()
+        ref.interrupt()
+        await trio.sleep(1)
+        assert probe.received == ["my last words"]
+
+
 async def test_who_was_killed_stays_so_whatever_its_hook_raises(
     autojump_clock: MockClock,
 ) -> None:
