@@ -21,7 +21,13 @@ import httpx
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 
-from connectors.web.server import MISDIRECTED, ApiError, error_body, refuse
+from connectors.web.server import (
+    MISDIRECTED,
+    ApiError,
+    abort_connection,
+    error_body,
+    refuse,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +54,8 @@ LOOK_EVERY = 0.5
 
 
 GONE = "the node that was asked is gone, and may have taken it; ask again"
+
+EVENTS = b"text/event-stream"
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that may be asked again. Source: RFC 9110 9.2.1."""
@@ -190,7 +198,7 @@ class RequestPasser:
         send: Send,
     ) -> bool:
         """Ask one node; False: it did not answer, or does not work on it any more."""
-        answer = PassedAnswer(send)
+        answer = PassedAnswer(send, asked.scope)
         asking = asyncio.ensure_future(self._ask(asked, place, answer))
         gone = asyncio.ensure_future(wait_gone(receive))
         moved = asyncio.ensure_future(wait_moved(place, where))
@@ -249,8 +257,10 @@ class RequestPasser:
 class PassedAnswer:
     """The answer of another node, on its way to the client."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, scope: Scope) -> None:
         self._send = send
+        self._scope = scope
+        self._has_events = False
         self.is_begun = False
 
     async def give(self, response: httpx.Response) -> None:
@@ -276,13 +286,22 @@ class PassedAnswer:
         await self._body(b"", is_last=True)
 
     async def break_off(self) -> None:
-        """End a stream whose rest does not come any more."""
+        """End an answer whose rest does not come any more.
+
+        A stream of events can say so. Any other answer ends with its connection: an
+        end in order would make a whole of a part.
+        """
+        if not self._has_events:
+            abort_connection(self._scope)
+            return
         error = ApiError(503, GONE, code="gone")
         with contextlib.suppress(OSError):
             await self._body(b"data: " + error_body(error) + b"\n\n", is_last=True)
 
     async def _start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         self.is_begun = True
+        kind = dict(headers).get(b"content-type", b"")
+        self._has_events = kind.partition(b";")[0].strip().lower() == EVENTS
         await self._send(
             {"type": "http.response.start", "status": status, "headers": headers}
         )

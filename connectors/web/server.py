@@ -276,6 +276,19 @@ FOR_PROBES = 16
 """Connections that are kept for them. Chosen: more than look at one server."""
 
 
+ABORT = "callboard.abort"
+"""In the state of a request: ends its connection."""
+
+
+def abort_connection(scope: Scope) -> None:
+    """End a connection whose answer has begun and cannot be completed."""
+    scope.get("state", {}).get(ABORT, nothing)()
+
+
+def nothing() -> None:
+    """Do nothing: the connection is another server's."""
+
+
 class HttpConnection(HttpToolsProtocol):
     """A connection that ends when its client takes too long or sends too much."""
 
@@ -292,6 +305,7 @@ class HttpConnection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Accept a connection; of too many, one that asks nothing makes room."""
         super().connection_made(transport)
+        self.app_state = {ABORT: transport.abort}
         self.waits_since = self.loop.time()
         if not self._has_room():
             if len(self.connections) > self.limits.max_connections + FOR_PROBES:

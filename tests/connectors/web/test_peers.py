@@ -7,18 +7,27 @@ from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 
+from connectors.chat.server_transport import listen_on
 from connectors.web import peers as peering
 from connectors.web.peers import NodePlace, PassedRequest, RequestPasser, RestEndpoint
-from connectors.web.server import ApiError
+from connectors.web.server import (
+    ABORT,
+    ApiError,
+    HttpSettings,
+    abort_connection,
+    serve,
+)
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
 
 HERE = NodePlace("a", is_here=True)
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Id: 7\r\n\r\n"
-STREAM = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: "
+STREAM = CHUNKED + b"text/event-stream; charset=utf-8\r\n\r\n"
 MISDIRECTED = b"HTTP/1.1 421 Misdirected Request\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -225,6 +234,47 @@ def test_a_stream_that_breaks_off_ends_with_an_error(hangs: bool) -> None:  # no
         assert client.body.startswith(b"hedata: ")
         assert b"ask again" in client.body
         assert not client.got[-1]["more_body"]
+
+    run(test)
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+def test_what_breaks_off_and_is_no_stream_of_events_is_not_made_whole(
+    hangs: bool,  # noqa: FBT001
+) -> None:
+    async def test(client: Client) -> None:
+        node = Node(CHUNKED + b"text/plain\r\n\r\n2\r\nhe\r\n", hangs=hangs)
+        place = await node.open()
+        ended: list[str] = []
+        state = {ABORT: lambda: ended.append("aborted")}
+        scope = scope_of(state=state)
+        assert await passed(client, place, place, NodePlace("c"), scope=scope)
+        node.server.close()
+        assert (client.body, ended) == (b"he", ["aborted"])
+        assert client.got[-1]["more_body"]
+
+    run(test)
+
+
+def test_whose_answer_breaks_off_sees_that_it_is_not_whole(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def app(scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"he", "more_body": True})
+        abort_connection(scope)
+        await asyncio.sleep(0)
+
+    async def test(_client: Client) -> None:
+        sock = listen_on("test", "127.0.0.1", 0)
+        settings = HttpSettings(name="test", host="127.0.0.1", port=0)
+        serving = asyncio.ensure_future(serve(app, sock, settings, lambda: None))
+        async with httpx.AsyncClient() as asker:
+            with pytest.raises(httpx.TransportError):
+                await asker.get(f"http://127.0.0.1:{sock.getsockname()[1]}/")
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+        assert not caplog.records
 
     run(test)
 
