@@ -23,8 +23,7 @@ from connectors.hooks.runner import HookRunner, loaded, started
 from connectors.sandbox.orders import command_files
 from connectors.sandbox.plan import LONG_RUNNING, MIB, Confinement, SandboxLimits
 from runtime.supervision.child import ChildSpec
-from runtime.supervision.restarts import Backoff
-from runtime.supervision.supervisor import Supervisor, SupervisorConfig
+from runtime.supervision.supervisor import Supervisor, endless
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -39,13 +38,6 @@ if TYPE_CHECKING:
 HOMES = ".hooks"
 """In the agents' workspace; there each program has a folder of its own, unless its
 settings name one. No agent is called so."""
-
-# Chosen: a hook that always ends is started at intervals that grow to a minute; it
-# never takes others along, however long that goes on.
-LONGEST_WAIT = 60.0
-"""Seconds that no wait for a restart is longer than, unless `restart_first` is."""
-
-NEVER_TOO_OFTEN = 1_000_000
 
 ALWAYS = 10_000_000.0
 """Seconds of processor time: it lives as long as we do."""
@@ -123,18 +115,11 @@ def branch(
         def runner() -> HookRunner:
             return HookRunner(settings, connect, link, ground.figures)
 
-        backoff = Backoff(
-            first=config.restart_first,
-            then=config.restart_first,
-            maximum=max(LONGEST_WAIT, config.restart_first),
+        children = (
+            ChildSpec(name="hook", start=hook),
+            ChildSpec(name="runner", start=runner, shutdown=5.0),
         )
-        return Supervisor(
-            (
-                ChildSpec(name="hook", start=hook),
-                ChildSpec(name="runner", start=runner, shutdown=5.0),
-            ),
-            SupervisorConfig("rest_for_one", NEVER_TOO_OFTEN, 60.0, backoff),
-        )
+        return Supervisor(children, endless(config.restart_first))
 
     return ChildSpec(name=name, start=start, shutdown=8.0)
 

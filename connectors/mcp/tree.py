@@ -28,8 +28,7 @@ from connectors.mcp.session import CallQueue, McpServer, McpSession
 from connectors.sandbox.orders import command_files, search_path
 from connectors.sandbox.plan import LONG_RUNNING, Confinement
 from runtime.supervision.child import ChildSpec
-from runtime.supervision.restarts import Backoff
-from runtime.supervision.supervisor import Supervisor, SupervisorConfig
+from runtime.supervision.supervisor import Supervisor, endless
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -59,13 +58,6 @@ HOMES = ".mcp"
 """In the agents' workspace; there each server has a folder of its own. No agent is
 called so."""
 
-# Chosen: a server that always fails is started at intervals that grow to a minute;
-# it never takes others along, however long that goes on.
-LONGEST_WAIT = 60.0
-"""Seconds that no wait for a restart is longer than, unless `restart_first` is."""
-
-NEVER_TOO_OFTEN = 1_000_000
-
 
 def server_spec(
     name: str, config: McpServerConfig, connect: Connect, figures: McpFigures
@@ -82,15 +74,7 @@ def server_spec(
                 shutdown=10.0,
             ),
         )
-        backoff = Backoff(
-            first=config.restart_first,
-            then=config.restart_first,
-            maximum=max(LONGEST_WAIT, config.restart_first),
-        )
-        return Supervisor(
-            children,
-            SupervisorConfig("rest_for_one", NEVER_TOO_OFTEN, 60.0, backoff),
-        )
+        return Supervisor(children, endless(config.restart_first))
 
     return ChildSpec(name=name, start=start, shutdown=15.0)
 

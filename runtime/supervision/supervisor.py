@@ -50,6 +50,24 @@ class SupervisorConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     backoff: Backoff = Backoff()
 
 
+# Chosen: what always fails is started at intervals that grow to a minute; it never
+# takes others along, however long that goes on.
+LONGEST_WAIT = 60.0
+NEVER_TOO_OFTEN = 1_000_000
+
+
+def endless(first: float) -> SupervisorConfig:
+    """Restart the children of one program together, and never give up.
+
+    Args:
+        first: seconds before the first restart; each further one waits twice as long,
+            up to a minute, or up to `first` if that is longer.
+    """
+    longest = max(LONGEST_WAIT, first)
+    backoff = Backoff(first=first, then=first, maximum=longest)
+    return SupervisorConfig("rest_for_one", NEVER_TOO_OFTEN, 60.0, backoff)
+
+
 class StartChild(msgspec.Struct, frozen=True):
     """Ask a supervisor for one more child; the answer is its ref.
 

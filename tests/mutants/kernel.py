@@ -96,6 +96,30 @@ KERNEL = (
         ATTACKED,
     ),
     Mutant(
+        "a key is given up for what other keys did",
+        "runtime/supervision/keyed.py",
+        "            child.window = RestartWindow(config.intensity, config.period)\n",
+        "            of = [each.window for each in self._children.values()]\n"
+        "            one = RestartWindow(config.intensity, config.period)\n"
+        "            child.window = next(filter(None, of), one)\n",
+        ATTACKED,
+    ),
+    Mutant(
+        "an owner without room fails who gives up a key",
+        "runtime/supervision/keyed.py",
+        "            self.tell(self._notify, KeyGivenUp(key, exit_.reason))\n",
+        "            self._notify.tell(KeyGivenUp(key, exit_.reason))\n",
+        ATTACKED,
+    ),
+    Mutant(
+        "who swallows that it was broken off is left alone",
+        "runtime/supervision/watchdog.py",
+        "        self._suspects = ()\n        self._kernel",
+        "        self._suspects = ()\n        self._can_break = False\n"
+        "        self._kernel",
+        ATTACKED,
+    ),
+    Mutant(
         "whoever holds the -wal up is named with each try",
         "runtime/sqlite/store.py",
         "            self._is_held = not is_free\n",

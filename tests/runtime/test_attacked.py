@@ -12,10 +12,14 @@ import trio.testing
 
 from runtime import ActorRef, ChildSpec
 from runtime.actor.actor import Actor
+from runtime.actor.mailbox import MailboxConfig
+from runtime.actor.messages import Keyed
 from runtime.errors import DeadlineError, KernelError, MisuseError, StartError
-from runtime.supervision.keyed import KeyedConfig
-from runtime.system import open_system
+from runtime.supervision.keyed import KeyedConfig, KeyedSupervisor, KeyGivenUp
+from runtime.supervision.watchdog import WatchdogConfig
+from runtime.system import SystemConfig, open_system
 from runtime.testing import CrashError, Probe, Reports, wait_settled
+from tests.support.keyed_bed import STEADY, Sleeper, open_bed
 from tests.support.puppet import Puppet, crash, do, hang, supervise, virtual
 
 if TYPE_CHECKING:
@@ -272,3 +276,81 @@ async def test_a_helper_thread_learns_that_the_system_has_ended() -> None:
     with pytest.raises(pykka.ActorDeadError):
         ref.tell("late")
     assert not await trio.to_thread.run_sync(puppet.tell, "anybody", "late")
+
+
+async def test_keys_that_fail_in_turn_are_given_up_for_their_own_failures_alone(
+    autojump_clock: MockClock,
+) -> None:
+    assert autojump_clock.autojump_threshold == 0
+    config = KeyedConfig(intensity=1, period=60.0, backoff=STEADY)
+    keys = [f"key-{number}" for number in range(12)]
+    async with open_bed(config) as bed:
+        assert await bed.ask("neighbour", "x") == "x, of course"
+        bed.child("neighbour").kill()
+        await trio.sleep(0.5)
+        for number, key in enumerate(keys):
+            began = trio.current_time()
+            # What breaks it comes again, and breaks its successor.
+            bed.tell(key, "break" if number % 2 else "x")
+            assert await bed.ask("neighbour", "y") == "y, of course"
+            assert trio.current_time() == began
+            while child := bed.system.find(f"bed/{key}"):
+                child.kill()
+                await trio.sleep(0.5)
+        await trio.sleep(1)
+        # Each was started once more before it was given up, and its owner told once.
+        assert bed.born == dict.fromkeys(["neighbour", *keys], 2)
+        told = {each.key: each for each in bed.heard.received}
+        assert sorted(told) == sorted(keys)
+        assert len(bed.heard.received) == len(keys)
+
+
+async def test_an_owner_without_room_does_not_fail_who_gives_up_a_key(
+    autojump_clock: MockClock,
+) -> None:
+    class Full(Puppet):
+        mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=1)
+
+    async with open_bed() as bed:
+        assert autojump_clock.autojump_threshold == 0
+        owner = bed.system.spawn(Full())
+        owner.tell(hang)
+        await trio.testing.wait_all_tasks_blocked()
+        owner.tell("no more room")
+        keyed = KeyedSupervisor(
+            lambda key: Sleeper(bed, key), KeyedConfig(is_permanent=False), owner
+        )
+        keys = bed.system.spawn(keyed)
+        keys.tell(Keyed("ann", "break"))
+        assert await keys.ask(Keyed("bob", "x")) == "x, of course"
+        assert keys.is_alive()
+        assert KeyGivenUp("ann", "BrokenError") in [each for _, each in bed.lost()]
+
+
+async def test_who_swallows_that_it_was_broken_off_is_broken_off_again() -> None:
+    watchdog = WatchdogConfig(period=0.01, limit=0.03)
+    swallowed: list[str] = []
+
+    async with open_system(SystemConfig(watchdog=watchdog), report=Reports()) as system:
+        seen = system.kernel.watchdog
+
+        def spin() -> None:
+            until = seen["Puppet", "loop_blocked"] + 20
+            while seen["Puppet", "loop_blocked"] < until:
+                pass
+
+        def handle(_me: Actor) -> None:
+            for _ in range(2):
+                try:
+                    spin()
+                except DeadlineError as error:
+                    swallowed.append(error.actor)
+            spin()
+
+        other = system.spawn(Keeper())
+        ref = system.spawn(Puppet(), name="stubborn")
+        with pytest.raises(DeadlineError, match="stubborn blocked the loop"):
+            await ref.ask(do(handle))
+        assert swallowed == ["stubborn", "stubborn"]
+        assert not ref.is_alive()
+        assert await other.ask(do(lambda _me: "goes on")) == "goes on"

@@ -16,8 +16,13 @@ from runtime.actor.actor import Actor
 from runtime.actor.lifecycle import PATIENCE
 from runtime.actor.messages import Terminated
 from runtime.supervision.child import ChildSpec
-from runtime.supervision.restarts import Backoff, Strategy
-from runtime.supervision.supervisor import StartChild, Supervisor, SupervisorConfig
+from runtime.supervision.restarts import Backoff, Failures, Strategy
+from runtime.supervision.supervisor import (
+    StartChild,
+    Supervisor,
+    SupervisorConfig,
+    endless,
+)
 from runtime.testing import Probe, Reports, open_test_system, seeded_order, wait_settled
 from tests.support.puppet import Puppet, supervise, virtual
 from tests.support.supervisor.cases import ENDS, STARTS, STOPS, A, B, C, Case, Kid, kid
@@ -49,6 +54,24 @@ async def test_a_supervisor_does_as_the_row_says(
 
 def test_no_two_rows_have_the_same_name() -> None:
     assert len({case.id for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize(
+    ("first", "waits"),
+    [
+        (1.0, [1, 2, 4, 8, 16, 32, 60, 60]),
+        (0.0, [0, 0, 0, 0]),
+        (90.0, [90, 90]),
+    ],
+)
+def test_a_program_that_always_fails_is_started_again_ever_more_slowly(
+    first: float, waits: list[float]
+) -> None:
+    config, failures, now = endless(first), Failures(), 0.0
+    for expected in waits:
+        wait, failures = config.backoff.delay(failures, now, random01=0.0)
+        assert wait == expected
+        now += wait
 
 
 class Watcher(Probe):
