@@ -60,6 +60,15 @@ if TYPE_CHECKING:
 
 UNKNOWN_ACCOUNT = Account()
 
+
+class KnownAccounts(dict[str, Account]):
+    """Connector accounts by connector name; a removed one has no abilities."""
+
+    def __missing__(self, connector: str) -> Account:
+        """Return the account of a connector that is not there."""
+        return UNKNOWN_ACCOUNT
+
+
 T = TypeVar("T")
 
 
@@ -102,7 +111,7 @@ class Furnishing:
 
     audit: AuditConfig = field(default_factory=AuditConfig)
     accounts: Mapping[str, Account] = field(default_factory=dict[str, Account])
-    """Connector accounts by connector name."""
+    """Connector accounts by connector name; see `KnownAccounts`, which it becomes."""
 
     owners: frozenset[str] = frozenset()
     """Accounts of the owners, each as `connector/sender_id`."""
@@ -156,6 +165,15 @@ class Furnishing:
 
     voices: Voices = field(default_factory=Voices)
     """The runtime's texts in all languages."""
+
+    terms: ApprovalTerms = field(init=False)
+    """The approval rules for a tool call."""
+
+    def __post_init__(self) -> None:
+        """Make what follows from the others, once instead of for each message."""
+        terms = ApprovalTerms(self.approvers, self.approvals.asker_may_approve)
+        object.__setattr__(self, "terms", terms)
+        object.__setattr__(self, "accounts", KnownAccounts(self.accounts))
 
 
 class Duties:
@@ -328,12 +346,7 @@ class Services:
     agent_models = Now["Mapping[str, str]"]("agent_models")
     agent_groups = Now["Mapping[str, GroupBehaviour]"]("agent_groups")
     voices = Now["Voices"]("voices")
-
-    @property
-    def terms(self) -> ApprovalTerms:
-        """Return the approval rules for a tool call."""
-        asked = self.approvals
-        return ApprovalTerms(self.approvers, asked.asker_may_approve)
+    terms = Now["ApprovalTerms"]("terms")
 
     @property
     def keep(self) -> AuditRedaction:
@@ -358,17 +371,13 @@ class Services:
         known = ("" if person is None else person.language, inbound.language)
         return known if any(known) else (of_words(inbound.text[:LONGEST_LOOK]),)
 
-    def account(self, connector: str) -> Account:
-        """Return a connector's account; a removed one has no abilities."""
-        return self.accounts.get(connector, UNKNOWN_ACCOUNT)
-
     def shows_drafts(self, connector: str) -> bool:
         """Return whether people see answers of a connector grow."""
-        can = self.account(connector).abilities
+        can = self.accounts[connector].abilities
         is_wanted = self.presence.shows_drafts(connector, is_sparing=can.is_sparing)
         return is_wanted and can.shows_drafts
 
     def shows_reactions(self, connector: str) -> bool:
         """Return whether agents react to the messages of a connector."""
-        can = self.account(connector).abilities
+        can = self.accounts[connector].abilities
         return self.presence.shows_reactions(connector, is_sparing=can.is_sparing)

@@ -283,7 +283,7 @@ async def queue(asked: CommandRequest) -> CommandReply:
 def choose(asked: CommandRequest, wanted: str) -> CommandReply:
     """Have messages of this conversation treated otherwise from now on."""
     say, account = asked.say, asked.inbound.address.connector
-    if not asked.services.account(account).abilities.shows_asides:
+    if not asked.services.accounts[account].abilities.shows_asides:
         text = "Here each request waits for its own answer; nothing else can be chosen."
         return CommandReply(say(text))
     if wanted == DEFAULT:

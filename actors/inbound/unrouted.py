@@ -67,7 +67,7 @@ class UnroutedMessages:
         """Whether its sender, a person, was told the same lately."""
         inbound, services = answer.inbound, self._services
         is_own = not (inbound.chain.agents or inbound.occasion)
-        shows = services.account(inbound.address.connector).abilities.shows_asides
+        shows = services.accounts[inbound.address.connector].abilities.shows_asides
         if not (answer.deliveries and is_own and shows):
             return False
         whose = (commits.chat_stream(inbound), inbound.sender_id, answer.settled[1])
@@ -115,7 +115,7 @@ def dismissal(inbound: Inbound, reason: str, text: str, services: Services) -> A
     if is_own and not inbound.is_direct:
         # Why stored: a client that waits for the end of each message must learn of it
         # also if this process ends before it is told.
-        can = services.account(inbound.address.connector).abilities
+        can = services.accounts[inbound.address.connector].abilities
         waits = (silent_result(inbound, ":".join(settled)),)
         told = waits if can.counts_answers else ()
         return Answer(inbound=inbound, settled=settled, deliveries=told)

@@ -332,7 +332,7 @@ def reply(
     if not (text.strip() or notices or carried.files):
         text = ACKNOWLEDGEMENT  # something was carried out without a text
     # A platform takes no empty message; a notice alone is the answer.
-    can = services.account(inbound.address.connector).abilities
+    can = services.accounts[inbound.address.connector].abilities
     said = pieces(persona.name, text, notices, carried.files, can)
     deliveries = numbered(inbound, said, len(handed) + inbound.others, _told(run))
     if can.shows_thoughts:

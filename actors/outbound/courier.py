@@ -454,7 +454,7 @@ class Courier(Actor):
         waited = self._services.clock.monotonic() - message.handed_at
         return rules.DeliveryProgress(
             self._transport.abilities,
-            self._services.account(self._connector).on_unknown,
+            self._services.accounts[self._connector].on_unknown,
             attempts=self._asked if is_in_doubt else message.attempts,
             was_sending=was_sending,
             is_edit=self._drafting.is_edited(message.delivery),

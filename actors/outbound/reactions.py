@@ -160,7 +160,7 @@ def _acknowledge(
     connector = inbound.address.connector
     # One of the agents that hear it has the message itself, the others have copies.
     is_from_people = not (inbound.chain.agents or inbound.occasion or inbound.copy_of)
-    may_react = services.account(connector).has_presence
+    may_react = services.accounts[connector].has_presence
     if not (is_from_people and may_react):
         return
     if not services.shows_reactions(connector):

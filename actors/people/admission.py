@@ -36,7 +36,7 @@ def decide(inbound: Inbound, services: Services) -> Decision:
     Raises:
         OverloadedError: whom owners have let in is not known yet; try again.
     """
-    account = services.account(inbound.address.connector)
+    account = services.accounts[inbound.address.connector]
     if account.policy is None:
         return admit(inbound, None)
     decision = admit(

@@ -70,7 +70,7 @@ def note_owner(actor: Actor, services: Services, inbound: Inbound) -> None:
     account = account_of(inbound)
     if not inbound.is_direct or inbound.chain.agents or inbound.occasion:
         return
-    can_tell = services.account(inbound.address.connector).abilities.shows_asides
+    can_tell = services.accounts[inbound.address.connector].abilities.shows_asides
     is_there = actor.find(names.OWNERS) is not None
     if can_tell and is_there and account in services.owners:
         actor.tell(names.OWNERS, OwnerWrote(account, inbound.address))

@@ -288,7 +288,7 @@ class Pairing(Actor):
         tick, most = self._services.clock.monotonic(), config.codes_per_minute
         if not hints.may_tell(wrote.account, wrote.address, most, tick):
             return
-        has_member_ids = self._services.account(connector).abilities.has_member_ids
+        has_member_ids = self._services.accounts[connector].abilities.has_member_ids
         if wrote.answer == "direct_hint" or has_member_ids:
             text = self._say(HINT, wrote.language).format(account=wrote.account)
         else:
@@ -305,7 +305,7 @@ class Pairing(Actor):
         self._services.metrics.pairings.add(1, "hinted")
 
     def _config(self, connector: str) -> AccessConfig:
-        policy = self._services.account(connector).policy
+        policy = self._services.accounts[connector].policy
         return AccessConfig() if policy is None else policy.config
 
     def _as_request(

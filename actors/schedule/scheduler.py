@@ -488,7 +488,7 @@ class Scheduler(Actor):
         zone = services.find_zone(origin.zone)
         if zone is None:
             return all_refused(arrange, f"time zone {origin.zone!r} is not known")
-        account = services.account(origin.address.connector)
+        account = services.accounts[origin.address.connector]
         book = AppointmentBook(
             origin=origin,
             zone=zone,

@@ -518,7 +518,7 @@ class Attempt:
         """Give the notice that people get during the turn, after its words so far."""
         services, connector = self._services, self.inbound.address.connector
         is_ours = noted.turn_id == self.id and not self.is_over
-        is_seen = services.account(connector).abilities.shows_asides
+        is_seen = services.accounts[connector].abilities.shows_asides
         is_told = services.presence.tells(connector, noted.status)
         if not (is_ours and is_seen and is_told):
             return ()

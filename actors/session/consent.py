@@ -319,7 +319,7 @@ class ApprovalRequests:
             address = Address(connector, chat)
         if not services.approvers and wanted.effect not in settings.asker_may_approve:
             return None
-        sees = services.account(address.connector).abilities.shows_asides
+        sees = services.accounts[address.connector].abilities.shows_asides
         return address if sees else None
 
     def _close(self, approval: rules.OpenApproval) -> OpenRequest | None:
@@ -353,7 +353,7 @@ class ApprovalRequests:
         question = self._aside(inbound, f"{key}:ask", text, approval.address)
         if rules.is_there(approval, inbound.address):
             return (question,)
-        abilities = self._services.account(inbound.address.connector).abilities
+        abilities = self._services.accounts[inbound.address.connector].abilities
         if not abilities.shows_asides:
             return (question,)
         wait = f"\N{CLOSED LOCK WITH KEY} {what} — an owner has been asked."

@@ -295,7 +295,7 @@ class Lifecycle:
     def notice_of_reset(self, inbound: Inbound) -> Aside | None:
         """Give the notice that a conversation has expired; None: nobody needs it."""
         sessions, ended = self._services.sessions, self._history.ended
-        account = self._services.account(inbound.address.connector)
+        account = self._services.accounts[inbound.address.connector]
         sees = account.abilities.shows_asides and not inbound.chain.agents
         if ended is None or not (sees and sessions.tell_reset):
             return None

@@ -102,7 +102,7 @@ class SessionLine:
         self, inbound: Inbound, past: message_state.AttemptHistory
     ) -> PendingMessage:
         """Keep a message until it is settled."""
-        policy = self._services.account(inbound.address.connector).retries
+        policy = self._services.accounts[inbound.address.connector].retries
         if inbound.occasion == "heartbeat":  # the next one comes anyway
             policy = msgspec.structs.replace(policy, retries_failures=False)
         pending = PendingMessage(inbound, message_state.MessageState(policy, past))
@@ -163,7 +163,7 @@ class SessionLine:
     def _may_join(self, pending: PendingMessage, persona: Persona) -> bool:
         """Whether a message is a person's plain words that may share a turn."""
         inbound, config = pending.inbound, persona.config
-        abilities = self._services.account(inbound.address.connector).abilities
+        abilities = self._services.accounts[inbound.address.connector].abilities
         is_own = not (inbound.chain.agents or inbound.occasion or inbound.history)
         # Why no command: the name of a skill has to come first in the text.
         is_plain = isinstance(commands.parse_command(inbound.text), commands.PlainText)
@@ -256,7 +256,7 @@ class SessionLine:
     def _take_in_with(self, inbound: Inbound, first: PendingMessage) -> None:
         """Keep a message that shares a turn, unless it is kept already."""
         if inbound.id not in self.pending:
-            account = self._services.account(inbound.address.connector)
+            account = self._services.accounts[inbound.address.connector]
             past = message_state.AttemptHistory(
                 attempts=first.state.past.attempts, was_read=True
             )

@@ -144,7 +144,7 @@ class SessionOutbox:
     def put_sparingly(self, answer: answers.Answer, session: Actor) -> None:
         """Store that a message is dropped; tell its sender unless told lately."""
         inbound, services = answer.inbound, self._services
-        account = services.account(inbound.address.connector)
+        account = services.accounts[inbound.address.connector]
         is_own = not (inbound.chain.agents or inbound.occasion)
         if self._sparing is None:
             self._sparing = NoticeLimiter(services.limits.told_again_after)

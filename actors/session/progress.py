@@ -76,7 +76,7 @@ class DraftStream:
         services: Services,
     ) -> None:
         connector = inbound.address.connector
-        account = services.account(connector)
+        account = services.accounts[connector]
         shared = min(account.abilities.draft_pace * SHARE_OF_PACE, LONGEST_PACE)
         self._pace = max(DRAFT_PACE, shared)
         """Seconds between two drafts."""
@@ -215,7 +215,7 @@ class ProgressSignals:
         self._is_typing = False
         self._typing: Timer | None = None
         self._slowness: Timer | None = None
-        typing_for = services.account(inbound.address.connector).abilities.typing_for
+        typing_for = services.accounts[inbound.address.connector].abilities.typing_for
         seconds = IN_TIME * typing_for if typing_for else TYPING_EVERY
         self._every = min(TYPING_EVERY, seconds)
 
@@ -277,7 +277,7 @@ class ProgressSignals:
 
     def _type(self) -> None:
         connector = self._inbound.address.connector
-        if not self._services.account(connector).abilities.shows_typing:
+        if not self._services.accounts[connector].abilities.shows_typing:
             return
         self._is_typing = True
         self._tell(is_over=False)

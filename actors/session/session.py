@@ -436,7 +436,7 @@ class Session(Actor):
                 reactions.received(pending.inbound, agent, self, services)
 
     def _say_next(self, inbound: Inbound) -> None:
-        if self._services.account(inbound.address.connector).abilities.shows_asides:
+        if self._services.accounts[inbound.address.connector].abilities.shows_asides:
             self._put(answers.aside(inbound, "next", NEXT))
 
     def _count(self, outcome: str, count: int = 1) -> None:

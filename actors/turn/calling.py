@@ -205,7 +205,7 @@ class ModelCalls:
             why: names host, model and where the key is from; may be empty.
         """
         connector = self._whose.who.user.partition("/")[0]
-        is_operators = self._services.account(connector).abilities.is_operators
+        is_operators = self._services.accounts[connector].abilities.is_operators
         return why if why and is_operators else text
 
     async def _reserve(self, request: ModelRequest, tries: TriedBackends) -> Ruling:

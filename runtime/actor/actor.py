@@ -158,7 +158,7 @@ class Actor(PykkaActor):
     @property
     def actor_ref(self) -> ActorRef:  # pyright: ignore[reportIncompatibleMethodOverride]
         """This actor's ref."""
-        return self._cell.ref
+        return self._cell._ref or self._cell.ref  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  as in `find`
 
     @property
     def actor_urn(self) -> str:
@@ -337,8 +337,11 @@ class Actor(PykkaActor):
         Raises:
             MisuseError: `delay` is negative or not a number.
         """
-        cell = self._present()
-        # Why a look first: most are right, and a call less is felt.
+        cell = self._cell
+        # Why looks first: most are right, and a call less is felt.
+        is_here = get_ident() == cell.kernel.dispatcher.thread_id
+        if not is_here or cell.actor is not self:
+            self._present()
         is_right = type(delay) in {int, float} and 0 <= delay < 1e300
         if not is_right and (wrong := why_no_time(delay, 0)):
             raise MisuseError(f"a timer needs 0 seconds or more, {wrong}")

@@ -102,6 +102,8 @@ class Cell(Intake):
                 if type(item) is Notice and item.generation in (None, self.generation):
                     item.is_waiting = False  # as `_open` does, for most of them
                     message = item.message
+                elif type(item) is Envelope:
+                    message = item.message
                 elif (message := self._open(actor, item)) is EMPTY:
                     return None
                 if type(message) in KERNELS_OWN:
@@ -143,8 +145,6 @@ class Cell(Intake):
     def _open(self, actor: Actor, item: Any) -> object:
         """Take the message out of its wrapping; `EMPTY` when there is none for now."""
         kind = type(item)  # pyright: ignore[reportUnknownVariableType]
-        if kind is Envelope:
-            return item.message
         if kind in PROXY_MESSAGES:
             return item
         if kind is Notice:  # for an incarnation that has ended
@@ -244,8 +244,10 @@ class Cell(Intake):
                 dispatcher.turn.left -= 1 + STEP
                 self.scheduled = False
                 return
-            goes_on = dispatcher.spend(1 + STEP)
-            left = last - self.handled - self.failed if goes_on else 0
+            left = last - self.handled - self.failed
+            if not dispatcher.spend(1 + STEP) or left <= 0:
+                self.enqueue()
+                return
             coroutine = self.step(left, is_burst=True)
 
     def _settle(

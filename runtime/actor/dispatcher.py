@@ -225,7 +225,8 @@ class Dispatcher:
             if self.queue:
                 await trio.lowlevel.checkpoint()
             else:
-                await self._park()
+                self.parked = trio.lowlevel.current_task()
+                await trio.lowlevel.wait_task_rescheduled(self._unparked)
 
     @trio.lowlevel.enable_ki_protection
     def lend(self, asked: Runnable) -> bool:
@@ -266,13 +267,10 @@ class Dispatcher:
                 spent = 0
         self.turn.left -= spent
 
-    async def _park(self) -> None:
-        def abort(_raise_cancel: object) -> trio.lowlevel.Abort:
-            self.parked = None
-            return trio.lowlevel.Abort.SUCCEEDED
-
-        self.parked = trio.lowlevel.current_task()
-        await trio.lowlevel.wait_task_rescheduled(abort)
+    def _unparked(self, _raise_cancel: object) -> trio.lowlevel.Abort:
+        """Let the pump be cancelled."""
+        self.parked = None
+        return trio.lowlevel.Abort.SUCCEEDED
 
     @trio.lowlevel.enable_ki_protection
     def _make_foreign_calls(self) -> None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from runtime.actor.cell import Cell
     from runtime.actor.dead_letters import Reason
+    from runtime.actor.timers import Timer
 
 # Chosen: after the watchdog had to end an actor, it must run again within this many
 # seconds (back-off included) or the operator is told that it does not.
@@ -218,7 +219,8 @@ def _fold_up(cell: Cell) -> None:
     cell.generation += 1
     cell.actor = cell.scope = cell.ending = None
     cell.state = "down"
-    cancel_timers(cell, surviving=False)
+    if cell.timers is not None:
+        cancel_timers(cell.timers, surviving=False)
     deferred, cell.deferred = cell.deferred or (), None
     for reply in deferred:
         text = f"{cell.name} ended before it answered"
@@ -235,9 +237,10 @@ def _fold_up(cell: Cell) -> None:
 def _run(cell: Cell) -> None:
     cell.state = "running"
     cell.started_at = cell.kernel.now()
-    cell.mailbox.unstash()
+    mailbox = cell.mailbox
+    mailbox.unstash()
     cell.scheduled = cell.is_queued
-    if not cell.mailbox.empty():
+    if mailbox.count or mailbox.system:
         cell.enqueue()
 
 
@@ -357,7 +360,8 @@ def bury(cell: Cell, exit_: Exit) -> None:
     if kernel.names.get(cell.name) is cell:
         del kernel.names[cell.name]
     kernel.count_ended(cell.actor_class.__name__, cell.handled)
-    cancel_timers(cell, surviving=True)
+    if cell.timers is not None:
+        cancel_timers(cell.timers, surviving=True)
     if cell.mailbox.count or cell.mailbox.senders:
         _give_up_all(cell, exit_)
     _answer_stops(cell)
@@ -387,11 +391,9 @@ def _give_up_all(cell: Cell, exit_: Exit) -> None:
     cell.mailbox.turn_away(partial(pykka.ActorDeadError, text))
 
 
-def cancel_timers(cell: Cell, *, surviving: bool) -> None:
-    """Void the actor's timers; those that survive a restart only when asked."""
-    if cell.timers is None:
-        return
-    for timer in tuple(cell.timers):
+def cancel_timers(timers: set[Timer], *, surviving: bool) -> None:
+    """Void an actor's timers; those that survive a restart only when asked."""
+    for timer in tuple(timers):
         if surviving or not timer.survives:
             timer.cancel()
 

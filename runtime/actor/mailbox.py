@@ -111,7 +111,8 @@ class Mailbox:
             first = () if self.first is EMPTY else (self.first,)
             for item in chain(first, self.rest or (), self._stash or ()):
                 self.weight += weight_of(_bare(item))
-        self.admit()
+        if self.senders:
+            self.admit()
 
     @property
     def stashed(self) -> int:

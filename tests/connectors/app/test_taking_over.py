@@ -272,10 +272,10 @@ async def test_who_may_write_changes_without_closing_the_door(tmp_path: Path) ->
     port, access = free_port(), "access = { allowed = ['zoe'] }"
     async with open_bench(tmp_path, SIDE.format(port=port, more="")) as bench:
         side, services = bench.app.transports["side"], bench.app.company.services
-        assert services.account("side").policy is None
+        assert services.accounts["side"].policy is None
         assert await bench.change(SIDE.format(port=port, more=access)) == "applied"
         assert bench.app.transports["side"] is side
-        assert services.account("side").policy is not None
+        assert services.accounts["side"].policy is not None
 
 
 async def test_only_the_server_of_tools_that_changed_is_restarted(
