@@ -12,22 +12,20 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import (
-        Attachment,
-        Image,
-        Media,
-        ModelAnswer,
-        ModelRequest,
-        SentFile,
-        ToolCall,
-        ToolContext,
-        ToolResult,
-        ToolSpec,
-    )
-
+from actors.messages.inbound import (
+    Attachment,
+    Image,
+    Media,
+    ModelAnswer,
+    ModelRequest,
+    SentFile,
+    ToolCall,
+    ToolContext,
+    ToolResult,
+    ToolSpec,
+)
 
 Speak = Callable[[str], None]
 """Receives the next piece of a streamed answer; never waits, never fails."""

@@ -19,13 +19,20 @@ from actors.approvals.board import ApprovalBoard
 from actors.approvals.rules import ApprovalTerms
 from actors.config.access import CommandsConfig, PeopleConfig
 from actors.config.collaboration import CollaborationConfig
-from actors.config.limits import ApprovalConfig, AuditConfig, ToolCallConfig
+from actors.config.limits import (
+    ApprovalConfig,
+    AuditConfig,
+    LimitsConfig,
+    PermissionConfig,
+    ToolCallConfig,
+)
 from actors.config.presence import PresenceConfig
 from actors.config.schedule import SchedulerConfig
 from actors.config.sessions import (
     BufferingConfig,
     BusyPolicyConfig,
     CompactionConfig,
+    SessionConfig,
     WatchdogConfig,
 )
 from actors.hooks.book import HookBook
@@ -44,8 +51,6 @@ from runtime.ids import SYSTEM_RANDOM, IdSource, RandomBytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from actors.config.limits import LimitsConfig, PermissionConfig
-    from actors.config.sessions import SessionConfig
     from actors.memory.kit import MemoryKit
     from actors.messages.inbound import Inbound
     from actors.messages.tracing import Trace, TraceParent

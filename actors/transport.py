@@ -15,14 +15,20 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 
-from actors.messages.deliveries import Abilities, Delivery
+from actors.messages.deliveries import (
+    Abilities,
+    Delivery,
+    Draft,
+    Edit,
+    Reaction,
+    Typing,
+)
 from actors.messages.inbound import Inbound
 from actors.messages.state import RetryPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from actors.messages.deliveries import Draft, Edit, Reaction, Typing
     from actors.outbound.retry import OnUnknown
     from actors.people.access import AccessPolicy
 

@@ -45,12 +45,13 @@ What the tree of actors is made from: personas, transports, routes, services.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
 
 from actors import names
 from actors.agents.agent import Agent
+from actors.agents.persona import Persona
 from actors.agents.roster import ConfiguredStaff, HiringParts, Roster
 from actors.agents.staff import Staff
 from actors.collaboration.consultant import Consultant
@@ -77,27 +78,21 @@ from actors.people.owners import Owners
 from actors.people.pairing import Pairing
 from actors.people.people import People
 from actors.rules.groups.assignments import StickyRoutes
+from actors.rules.groups.routes import RoutingTable
 from actors.schedule.scheduler import Scheduler
+from actors.services import Services
 from actors.session.closer import Closer
 from actors.session.condenser import Condenser
 from actors.session.session import Session
 from actors.transport import Listening, ManyAccounts, Transport
 from actors.turn.turn import Turn
 from actors.webhooks.intake import WebhookIntake
+from actors.webhooks.messages import Receiver
 from actors.webhooks.notifier import Notifier
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.keyed import KeyedConfig, KeyedSupervisor
 from runtime.supervision.restarts import Backoff
 from runtime.supervision.supervisor import Supervisor, SupervisorConfig
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from actors.agents.persona import Persona
-    from actors.rules.groups.routes import RoutingTable
-    from actors.services import Services
-    from actors.webhooks.messages import Receiver
-
 
 # Chosen: with its back-off a child that always fails is started ten times in
 # its first minute and then once a minute, so it never takes its siblings along.

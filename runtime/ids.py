@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from runtime.clock import Clock
+from runtime.clock import Clock
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 

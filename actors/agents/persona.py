@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from actors.config.agents import AgentConfig
+from actors.config.limits import LimitsConfig
 from actors.config.routes import RoutingConfig
 from actors.delegation.loop_guard import DelegationLimits
+from actors.messages.inbound import Inbound
 from actors.ports import Tool, ToolSource
 from actors.rules.markers import tags
 from actors.rules.markers.parser import ParserRules
 from actors.rules.prompt.brief import NO_FILES, PersonaFiles
+from actors.rules.prompt.texts import ReplyStyle
 from actors.rules.prompt.transcript import SEND_FILE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from actors.config.agents import AgentConfig
-    from actors.config.limits import LimitsConfig
-    from actors.messages.inbound import Inbound
-    from actors.rules.prompt.texts import ReplyStyle
 
 QUIET_CHARS = 300
 """Characters beside `HEARTBEAT_OK` that an answer may have and still says nothing."""

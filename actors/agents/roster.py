@@ -15,7 +15,12 @@ from msgspec import structs
 from actors.agents import hired
 from actors.agents.hired import HiredAgent, HiringTerms
 from actors.agents.persona import Persona
-from actors.rules.groups.routes import RoutingTable, group_of, with_groups
+from actors.rules.groups.routes import (
+    GroupBehaviour,
+    RoutingTable,
+    group_of,
+    with_groups,
+)
 from actors.rules.text.similarity import fold
 
 if TYPE_CHECKING:
@@ -23,7 +28,6 @@ if TYPE_CHECKING:
 
     from actors.agents.rows import StaffRows
     from actors.config.agents import AgentConfig
-    from actors.rules.groups.routes import GroupBehaviour
 
 CONDUCTING = """\
 You lead these agents, and may make others, and change those that were made:

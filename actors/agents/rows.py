@@ -7,17 +7,15 @@ as it stands afterwards, in the same commit.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
 from actors.agents.hired import Client, HiredAgent
 from actors.messages.keys import partition
 from actors.rules.markers import outcomes as confirming
+from runtime.store.port import Store
 from runtime.store.rows import Commit, Entry, Record, StoredEntry
-
-if TYPE_CHECKING:
-    from runtime.store.port import Store
 
 AGENT = "agent"
 CLIENT = "client"

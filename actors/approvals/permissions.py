@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
-if TYPE_CHECKING:
-    from actors.config.limits import PermissionConfig
-    from actors.messages.inbound import ToolSpec
+from actors.config.limits import PermissionConfig
+from actors.messages.inbound import ToolSpec
 
 Need = Literal["allow", "ask", "deny"]
 Effect = Literal["read", "write", "run"]

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from actors.messages.inbound import Image
+from actors.messages.inbound import Image
 
 # Written into each receipt: what an older release signed stays what it was.
 SCHEMA = "callboard-tool-receipt-1"

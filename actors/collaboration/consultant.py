@@ -10,13 +10,15 @@ How a book of consultations is written down and read back.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import msgspec
 
 from actors import names
 from actors.agents.agent import SessionStarted
+from actors.agents.persona import Persona
 from actors.collaboration.colleagues import HELD_BACK
 from actors.delegation.consultations import (
     Consultation,
@@ -24,8 +26,14 @@ from actors.delegation.consultations import (
     ConsultationLimits,
     Consulted,
 )
-from actors.delegation.messages import CancelConsult, Consult, ConsultationResult
+from actors.delegation.messages import (
+    CancelConsult,
+    Consult,
+    ConsultationResult,
+    Outcome,
+)
 from actors.journal import records
+from actors.messages.inbound import TranscriptLine
 from actors.messages.keys import parse_key
 from actors.messages.usage import Run, Spent, total
 from actors.protocol import (
@@ -47,24 +55,16 @@ from actors.protocol import (
 )
 from actors.rules.markers import parser as markers
 from actors.rules.prompt import tools as tool_results
+from actors.services import Services
 from runtime.actor.actor import Actor
 from runtime.actor.committer import Committer
 from runtime.actor.mailbox import MailboxConfig
+from runtime.actor.reply import Reply
+from runtime.actor.timers import Timer
 from runtime.errors import SequenceConflictError
+from runtime.store.port import Store
 from runtime.store.rows import Append, Commit, Committed, NewEvent, Snapshot
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.agents.persona import Persona
-    from actors.delegation.messages import Outcome
-    from actors.messages.inbound import TranscriptLine
-    from actors.services import Services
-    from runtime.actor.reply import Reply
-    from runtime.actor.timers import Timer
-    from runtime.store.port import Store
-
 
 KIND = "consulted"
 """Name of the event."""

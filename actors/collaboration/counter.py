@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import msgspec
 
 from actors.delegation.messages import KnownPairs, MayWork
 from actors.delegation.pairs import PairExchange, PairLimiter, PairLimits, PairRuling
+from actors.services import Services
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from actors.services import Services
 
 LOG = EventLog("collaboration")
 

@@ -6,35 +6,31 @@ takes longer than `ANSWER_WITHIN` is replaced by a notice.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import trio
 
+from actors.agents.persona import Persona
 from actors.commands import registry
 from actors.commands.context import (
     ANSWER_WITHIN,
     SLOW,
     CommandReply,
     CommandRequest,
+    ConversationStatus,
     Unanswered,
 )
+from actors.commands.registry import Answer
 from actors.journal import answers
 from actors.journal.plan import Carried
 from actors.messages import commands
+from actors.messages.commands import OtherCommand
+from actors.messages.inbound import Inbound
 from actors.people import lookup as knowing
 from actors.rules.text.translations import Translated
+from actors.services import Services
+from runtime.actor.actor import Actor
 from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from actors.agents.persona import Persona
-    from actors.commands.context import ConversationStatus
-    from actors.commands.registry import Answer
-    from actors.messages.commands import OtherCommand
-    from actors.messages.inbound import Inbound
-    from actors.services import Services
-    from runtime.actor.actor import Actor
 
 LOG = EventLog("desk")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from actors import names
 from actors.commands.context import CommandReply, CommandRequest, Unanswered
 from actors.people.guests import (
@@ -25,9 +23,7 @@ from actors.people.lookup import (
 )
 from actors.rules.text import languages
 from actors.rules.text.codes import shown
-
-if TYPE_CHECKING:
-    from actors.rules.text.translations import Translate
+from actors.rules.text.translations import Translate
 
 NOT_LINKED = {
     "unknown": "This code is not known, or no longer. Ask for a new one with /link.",

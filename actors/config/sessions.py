@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -15,13 +16,8 @@ from msgspec import Meta, Struct
 from actors.config.values import Count, Seconds
 from actors.messages.busy_policies import BusyPolicy, BusySettings, Chosen, Overflow
 from actors.messages.expiry import Expiry, ExpiryRule
+from actors.messages.keys import SessionKey
 from actors.messages.progress import ProgressLimits
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from actors.messages.keys import SessionKey
-
 
 MINUTE = 60.0
 

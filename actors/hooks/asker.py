@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import msgspec
 import trio
@@ -10,17 +10,21 @@ import trio
 from actors import names
 from actors.errors import ChatError
 from actors.hooks.book import LOST_AFTER, AskHook, AskHooks, HooksAnswered, patience
-from actors.hooks.chain import HookChain, HookPart, HooksOutcome, Verdict, unasked
+from actors.hooks.chain import (
+    HookChain,
+    HookPart,
+    HooksOutcome,
+    HookSpec,
+    Verdict,
+    unasked,
+)
 from runtime.actor.actor import Actor
 from runtime.actor.messages import Keyed
 from runtime.actor.ref import UNANSWERED
 from runtime.actor.reply import Reply
 from runtime.errors import KernelError
+from runtime.ids import IdSource
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from actors.hooks.chain import HookSpec
-    from runtime.ids import IdSource
 
 LOG = EventLog("hooks")
 

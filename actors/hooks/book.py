@@ -23,16 +23,12 @@ own sentences are not asked about.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from actors.hooks.chain import Event, HookPart, HooksOutcome, HookSpec, PartKind
 from actors.messages.commands import Stop, parse_command
+from actors.messages.inbound import Inbound
 from runtime.actor.reply import Reply
-
-if TYPE_CHECKING:
-    from actors.messages.inbound import Inbound
 
 LOST_AFTER = 10.0
 """Seconds after the timeouts of all its hooks at which a question counts as lost."""

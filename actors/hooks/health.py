@@ -7,12 +7,9 @@ twice as long after each further failure; then one question tries it again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
-if TYPE_CHECKING:
-    from actors.hooks.chain import Action, Trouble
+from actors.hooks.chain import Action, Trouble
 
 # Chosen: one failure may be chance; three in a row are not.
 PATIENCE = 3

@@ -13,18 +13,15 @@ chats; inside a chat nothing overtakes.
 from __future__ import annotations
 
 from collections import Counter, deque
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable, Iterator
+from typing import Literal
 
 import msgspec
 
+from actors.inbound.relevance import OpenCheck
 from actors.journal.unsettled import UnroutedMessage, read_back
+from actors.protocol import StopDelegated
 from runtime.store.rows import StoredMessage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from actors.inbound.relevance import OpenCheck
-    from actors.protocol import StopDelegated
 
 State = Literal["late", "left", "ready", "hooks", "finding", "models", "copying"]
 """What a place waits for:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import msgspec
 
@@ -48,6 +48,7 @@ from actors.protocol import (
     Undelivered,
 )
 from actors.rules.text import secrets
+from actors.services import Services
 from actors.transport import CheckSender, Earlier, RefusedAttempt
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
@@ -55,12 +56,9 @@ from runtime.actor.messages import Keyed
 from runtime.actor.ref import UNANSWERED, ActorRef
 from runtime.actor.reply import Reply
 from runtime.errors import DuplicateError, MailboxFullError, StoreError
+from runtime.store.port import Store
 from runtime.store.rows import BY_HAND, Commit, Committed, StoredDelivery
 from runtime.telemetry.logs import EventLog, QuotedLater
-
-if TYPE_CHECKING:
-    from actors.services import Services
-    from runtime.store.port import Store
 
 
 class ConnectorIngress:

@@ -6,7 +6,7 @@ answers the original.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
 
@@ -14,16 +14,12 @@ from actors.journal import commits
 from actors.journal.unsettled import UnroutedMessage
 from actors.messages.inbound import Inbound
 from actors.messages.state import AttemptHistory
+from actors.services import Services
+from runtime.actor.actor import Actor
 from runtime.actor.committer import Committer
 from runtime.errors import DuplicateError, StoreError, StoreUnavailableError
 from runtime.store.rows import Commit, Committed
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from actors.services import Services
-    from runtime.actor.actor import Actor
 
 LOG = EventLog("router")
 

@@ -7,25 +7,22 @@ whom each agent answered lately, and how often other programs were answered.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
+from actors.agents.messages import ReplaceTable
 from actors.commands.registry import group_command
 from actors.journal import commits
 from actors.journal.unsettled import UnroutedMessage, read_back, read_open
+from actors.messages.inbound import Inbound
+from actors.messages.keys import SessionKey
 from actors.people.access import Peers
+from actors.protocol import Replied
 from actors.rules.groups.activation import GroupVerdict, Situation, judge
+from actors.rules.groups.assignments import StickyRoutes
 from actors.rules.groups.reply_windows import ReplyWindows, place_of
 from actors.rules.groups.routes import NO_GROUP, Outcome, Unrouted, is_for_activation
+from actors.services import Services
 from actors.session import reply_windows
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from actors.agents.messages import ReplaceTable
-    from actors.messages.inbound import Inbound
-    from actors.messages.keys import SessionKey
-    from actors.protocol import Replied
-    from actors.rules.groups.assignments import StickyRoutes
-    from actors.services import Services
 
 LOG = EventLog("router")
 

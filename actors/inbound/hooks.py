@@ -7,29 +7,25 @@ as if their hooks had failed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from actors import names
 from actors.hooks.book import AskHooks, HooksAnswered, about, patience
 from actors.hooks.chain import HookPart, HooksOutcome, unasked
+from actors.inbound.chat_lines import ChatLines, Place
 from actors.inbound.unrouted import dismissal, tell_dismissed
 from actors.journal import commits
 from actors.journal import notices as telling
 from actors.journal.answers import Answer
 from actors.journal.unsettled import UnroutedMessage
+from actors.messages.inbound import Inbound
 from actors.protocol import DrainOutbox
+from actors.services import Services
+from runtime.actor.actor import Actor
 from runtime.actor.committer import Committer
 from runtime.actor.messages import Keyed
 from runtime.store.rows import Amend, Commit, Committed, Entry
 from runtime.telemetry.logs import EventLog, Quoted
-
-if TYPE_CHECKING:
-    from actors.inbound.chat_lines import ChatLines, Place
-    from actors.messages.inbound import Inbound
-    from actors.services import Services
-    from runtime.actor.actor import Actor
 
 LOG = EventLog("router")
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable
+from typing import ClassVar
 
 import msgspec
 
 from actors import names
 from actors.inbound.connector import ConnectorIngress
+from actors.transport import Listening
 from runtime.actor.actor import Actor
 from runtime.errors import StartError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.transport import Listening
-    from runtime.store.port import Store
+from runtime.store.port import Store
 
 
 class Listen(msgspec.Struct, frozen=True):

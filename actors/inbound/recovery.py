@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from actors import names
+from actors.inbound.chat_lines import ChatLines, Place
+from actors.inbound.hearing import Audience
 from actors.journal import commits
 from actors.journal.unsettled import (
     UnroutedMessage,
@@ -23,21 +27,14 @@ from actors.journal.unsettled import (
     read_open,
     tell_found,
 )
+from actors.messages.keys import SessionKey
 from actors.protocol import CheckHeard, DrainOutbox, NotHeard, RouteUnanswered
+from actors.services import Services
+from runtime.actor.actor import Actor
 from runtime.actor.messages import Keyed
 from runtime.errors import StoreUnavailableError
+from runtime.store.rows import MessageKey, StoredMessage
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from collections.abc import Set as AbstractSet
-
-    from actors.inbound.chat_lines import ChatLines, Place
-    from actors.inbound.hearing import Audience
-    from actors.messages.keys import SessionKey
-    from actors.services import Services
-    from runtime.actor.actor import Actor
-    from runtime.store.rows import MessageKey, StoredMessage
 
 LOG = EventLog("router")
 

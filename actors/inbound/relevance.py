@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from actors import names
-from actors.inbound.relevance_checker import CheckRelevance, RelevanceChecked
+from actors.inbound.relevance_checker import (
+    CheckOutcome,
+    CheckRelevance,
+    RelevanceChecked,
+)
 from actors.rules.groups.access import may_use
 from actors.rules.groups.activation import AgentVerdict, CheckKind, GroupVerdict
 from actors.rules.groups.relevance import FAILS
@@ -22,7 +26,6 @@ from runtime.actor.messages import Keyed
 
 if TYPE_CHECKING:
     from actors.inbound.chat_lines import ChatLines, Place
-    from actors.inbound.relevance_checker import CheckOutcome
     from actors.journal.unsettled import UnroutedMessage
     from actors.services import Services
     from runtime.actor.actor import Actor

@@ -9,8 +9,10 @@ everything in one order. Only a `/stop` waits for neither hook nor model.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from itertools import takewhile
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import msgspec
 
@@ -40,7 +42,9 @@ from actors.protocol import (
     StopDelegated,
 )
 from actors.rules.groups.activation import GroupVerdict
+from actors.rules.groups.assignments import StickyRoutes
 from actors.rules.groups.routes import Outcome, Routed, Unrouted
+from actors.services import Services
 from actors.session.stop import is_same_asker, stop_command, stop_for_room
 from runtime.actor.actor import Actor
 from runtime.actor.committer import RETRY_EVERY
@@ -49,13 +53,6 @@ from runtime.actor.messages import Keyed
 from runtime.errors import StoreUnavailableError
 from runtime.supervision.keyed import KeyGivenUp
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from collections.abc import Set as AbstractSet
-
-    from actors.rules.groups.assignments import StickyRoutes
-    from actors.services import Services
 
 LOG = EventLog("router")
 

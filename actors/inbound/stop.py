@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
 
 from actors import names
+from actors.messages.inbound import Inbound
 from actors.messages.keys import account_of, session_key
 from actors.protocol import StopDelegated
+from actors.rules.groups.assignments import StickyRoutes
 from actors.schedule.occasions import LANES
+from actors.services import Services
 from actors.session.stop import stop_command, stop_for_room
+from runtime.actor.actor import Actor
 from runtime.actor.messages import Keyed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from actors.messages.inbound import Inbound
-    from actors.rules.groups.assignments import StickyRoutes
-    from actors.services import Services
-    from runtime.actor.actor import Actor
 
 
 class Stops:

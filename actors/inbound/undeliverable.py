@@ -6,7 +6,8 @@ actor that answers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable
+from typing import ClassVar
 
 import msgspec
 
@@ -15,6 +16,8 @@ from actors.agents.agent import ASK_AGAIN, BROKE
 from actors.journal import answers, commits
 from actors.journal import notices as telling
 from actors.journal.notices import wake_notifiers
+from actors.messages.deliveries import Delivery
+from actors.messages.inbound import Inbound
 from actors.protocol import (
     Deliver,
     Delivered,
@@ -28,6 +31,7 @@ from actors.protocol import (
     TurnEnded,
     Undelivered,
 )
+from actors.services import Services
 from runtime.actor.actor import Actor
 from runtime.actor.committer import Committer
 from runtime.actor.dead_letters import DeadLetter
@@ -35,13 +39,6 @@ from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Keyed
 from runtime.store.rows import Commit, Committed, Receipt
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.messages.deliveries import Delivery
-    from actors.messages.inbound import Inbound
-    from actors.services import Services
 
 
 def unwrapped(letter: DeadLetter) -> object:

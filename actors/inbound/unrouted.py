@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from actors import names
 from actors.journal import answers, commits, notices
 from actors.journal.answers import Answer
 from actors.journal.outbox import silent_result
+from actors.messages.inbound import Inbound
 from actors.messages.state import outcome_of
 from actors.messages.tracing import TracedStep
 from actors.protocol import Deliver, DrainOutbox, MessageSettled
 from actors.rules.text.limits import NoticeLimiter
+from actors.services import Services
+from runtime.actor.actor import Actor
 from runtime.actor.committer import Committer
 from runtime.store.rows import Committed, Entry, SettledState
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from actors.messages.inbound import Inbound
-    from actors.services import Services
-    from runtime.actor.actor import Actor
 
 LOG = EventLog("router")
 

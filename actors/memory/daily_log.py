@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import msgspec
 
 from actors.errors import ToolError
+from actors.memory.kit import MemoryKit
+from actors.ports import LogBook
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
+from runtime.clock import Clock
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from actors.memory.kit import MemoryKit
-    from actors.ports import LogBook
-    from runtime.clock import Clock
 
 LOG = EventLog("memory")
 

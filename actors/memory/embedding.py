@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import msgspec
 
 from actors.errors import ModelBusyError, ModelRefusedError
 from actors.journal.parts import facts_commit
+from actors.memory.kit import MemoryKit
+from actors.ports import Embedder
+from actors.services import Services
 from runtime.actor.actor import Actor
 from runtime.errors import StoreError
 from runtime.store.facts import PutVector, StoredFact
 from runtime.telemetry.logs import EventLog, Quoted
-
-if TYPE_CHECKING:
-    from actors.memory.kit import MemoryKit
-    from actors.ports import Embedder
-    from actors.services import Services
 
 LOG = EventLog("memory")
 

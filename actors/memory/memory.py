@@ -7,7 +7,7 @@ question; `runtime/store/facts.py` has no way round that.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import msgspec
 
@@ -16,7 +16,9 @@ from actors.errors import ChatError, OverloadedError
 from actors.journal.parts import facts_commit
 from actors.memory.daily_log import WriteLogEntry
 from actors.memory.embedding import Embed
+from actors.memory.kit import MemoryKit
 from actors.memory.messages import (
+    Fact,
     FactsUsed,
     NotesStored,
     Recall,
@@ -26,6 +28,7 @@ from actors.memory.messages import (
 )
 from actors.memory.recall import ForgetExpired, StartWork, WorkDone
 from actors.memory.scopes import EmptyScopes, ReadStarted
+from actors.services import Services
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Keyed
@@ -34,11 +37,6 @@ from runtime.store.facts import FactChange, SaveFact, UseFacts
 from runtime.store.rows import Committed
 from runtime.supervision.keyed import KeyGivenUp
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from actors.memory.kit import MemoryKit
-    from actors.memory.messages import Fact
-    from actors.services import Services
 
 LOG = EventLog("memory")
 

@@ -6,10 +6,12 @@ before. `actors/memory/review.py` is the shell.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from collections.abc import Callable, Iterable
+from typing import assert_never
 
 import msgspec
 
+from actors.config.memory import MemoryConfig
 from actors.memory.messages import (
     CountReward,
     FactKind,
@@ -17,21 +19,16 @@ from actors.memory.messages import (
     KeepFact,
     KeepLog,
     LearnLesson,
+    Note,
     SetState,
     Summarise,
 )
 from actors.memory.scopes import AGENT
+from actors.messages.inbound import Inbound
 from actors.messages.keys import fact_partition
 from actors.rules.text.secrets import PASSWORD
 from actors.rules.text.similarity import is_alike, words_of
 from runtime.store.facts import FactChange, SaveFact, StoredFact, UseFacts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from actors.config.memory import MemoryConfig
-    from actors.memory.messages import Note
-    from actors.messages.inbound import Inbound
 
 DAY = 86_400.0
 PLAIN = "plain"

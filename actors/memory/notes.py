@@ -13,10 +13,12 @@ from actors.journal.plan import Carried
 from actors.memory import scopes
 from actors.memory.messages import (
     CountReward,
+    FactKind,
     Forget,
     KeepFact,
     KeepLog,
     LearnLesson,
+    Note,
     NoteResult,
     NoteSource,
     ReviewedNotes,
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from actors.agents.persona import Persona
-    from actors.memory.messages import FactKind, Note
     from actors.ports import Noted
     from actors.rules.markers.actions import Action
     from actors.services import Services

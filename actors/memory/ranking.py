@@ -10,17 +10,13 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from actors.config.memory import MemoryConfig
 from actors.rules.text.similarity import is_alike
 from runtime.store.facts import Found, FoundFact, StoredFact, weight
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from actors.config.memory import MemoryConfig
 
 DAY = 86_400.0
 

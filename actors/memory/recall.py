@@ -5,7 +5,7 @@ One thing that a memory is asked, done while others are.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import msgspec
 import trio
@@ -13,8 +13,11 @@ import trio
 from actors import names
 from actors.errors import ModelError
 from actors.memory.forgetting import mark_of
+from actors.memory.kit import MemoryKit
 from actors.memory.messages import (
     Fact,
+    FactKind,
+    Need,
     Recall,
     RecalledFacts,
     ReviewedNotes,
@@ -22,28 +25,30 @@ from actors.memory.messages import (
     SearchMemory,
     needs,
 )
-from actors.memory.ranking import DAY, STICKY, RankingQuery, chosen, ranked, shortened
+from actors.memory.ranking import (
+    DAY,
+    STICKY,
+    RankedFact,
+    RankingQuery,
+    chosen,
+    ranked,
+    shortened,
+)
 from actors.memory.review import NoteReview
 from actors.rules.text.similarity import question_words, without_speaker
+from actors.services import Services
 from runtime.actor.actor import Actor
 from runtime.actor.reply import Reply
 from runtime.errors import MisuseError, StoreError
 from runtime.store.facts import (
     FactListing,
+    Facts,
     FactSearch,
     Found,
     StoredFact,
     refuse_nameless,
 )
 from runtime.telemetry.logs import EventLog, Quoted
-
-if TYPE_CHECKING:
-    from actors.memory.kit import MemoryKit
-    from actors.memory.messages import FactKind, Need
-    from actors.memory.ranking import RankedFact
-    from actors.services import Services
-    from runtime.store.facts import Facts
-
 
 LOG = EventLog("memory")
 

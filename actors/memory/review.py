@@ -6,10 +6,11 @@ Writes nothing: the caller commits what this gives, together with what it is abo
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import msgspec
 
+from actors.config.memory import MemoryConfig
 from actors.memory import note_rules as rules
 from actors.memory.forgetting import is_forgotten, marked
 from actors.memory.messages import (
@@ -19,26 +20,23 @@ from actors.memory.messages import (
     NoteResult,
     NoteSource,
     ReviewedNotes,
+    ReviewNotes,
 )
 from actors.memory.scopes import is_persons
 from actors.rules.text.secrets import redacted
 from actors.rules.text.similarity import question_words
+from runtime.ids import IdSource
 from runtime.store.facts import (
     MAX_FACT_ROWS,
+    FactChange,
     FactListing,
+    Facts,
     FactSearch,
     ForgetFacts,
     SaveFact,
+    StoredFact,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.config.memory import MemoryConfig
-    from actors.memory.messages import ReviewNotes
-    from runtime.ids import IdSource
-    from runtime.store.facts import FactChange, Facts, StoredFact
-    from runtime.store.rows import Entry
+from runtime.store.rows import Entry
 
 COMPARED = 30
 """Facts that a new one is compared with: those with most of its words."""

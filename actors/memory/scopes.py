@@ -21,18 +21,13 @@ counted, so that a look that came too early settles nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
 
+from actors.messages.inbound import Address, Inbound
+from actors.messages.keys import SessionScope
 from actors.rules.text.limits import RecentMap
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from actors.messages.inbound import Address, Inbound
-    from actors.messages.keys import SessionScope
-
 
 AGENT = "agent"
 """What an agent knows in every chat; only owners and settings write it."""

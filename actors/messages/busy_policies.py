@@ -9,12 +9,10 @@ together are merged here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 BusyPolicy = Literal["serial", "followup", "interrupt", "steer"]
 Chosen = Literal["", "default", "serial", "followup", "interrupt", "steer"]

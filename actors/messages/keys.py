@@ -9,13 +9,11 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import Inbound
-
+from actors.messages.inbound import Inbound
 
 SessionScope = Literal["chat", "sender"]
 """In groups: one session for the whole chat and thread, or one for each sender."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterable
+from typing import ClassVar
 
 import msgspec
 import trio
 
 from actors import names
+from actors.errors import ModelFault
 from actors.models.budget import Amount, Budget, SoftLimitReached, Spender, refusal
 from actors.models.catalogue import NO_PRICES, Catalogue
 from actors.models.messages import (
@@ -31,19 +33,14 @@ from actors.models.pool import NEVER, Backend, BackendQuery, NoBackend, Pool
 from actors.models.spending import PaidCall, Spending
 from actors.people.owners import TellOwners
 from actors.ports import Model
+from actors.services import Services
 from runtime.actor.actor import Actor
 from runtime.actor.committer import Committer
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Terminated
 from runtime.actor.ref import ActorRef
+from runtime.store.rows import Committed
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from actors.errors import ModelFault
-    from actors.services import Services
-    from runtime.store.rows import Committed
 
 LOG = EventLog("models")
 

@@ -5,21 +5,18 @@ Only `accounts.py` has it; a turn is told of it what one call needs.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 
+from actors.messages.inbound import Usage
+from actors.models.budget import Budget
 from actors.models.pool import Backend, ModelOffer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from actors.messages.inbound import Usage
-    from actors.models.budget import Budget
-    from actors.ports import Model
+from actors.ports import Model
 
 OWN = "settings"
 """Stands for the version where the settings themselves name a model's prices."""

@@ -21,15 +21,12 @@ retry of the message. `actors/turn/calling.py` carries it out.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal
 
 import msgspec
 
 from actors.errors import ModelFault
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
 
 # Chosen: a provider that asks for more than an hour is asked again after one; a
 # mistaken header must not take an account away for a day.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable, Collection, Iterator
+from typing import ClassVar
 
 import msgspec
 
 from actors import names
 from actors.agents.messages import ReadStaff
 from actors.agents.rows import AGENT, AT_REST, CHANGE, CLIENT
+from actors.journal.clock import SureClock
 from actors.journal.notices import DUE
 from actors.journal.records import AUDIT
 from actors.models.messages import ReadCalls
@@ -21,18 +23,13 @@ from actors.protocol import DrainOutbox, RouteUnanswered
 from actors.schedule import rows as appointments
 from actors.schedule.messages import AppointmentsChanged
 from actors.schedule.rows import SLOT
+from actors.services import Duties
 from actors.webhooks.messages import SendNotices
 from runtime.actor.actor import Actor
 from runtime.errors import CorruptError, StoreError
+from runtime.store.port import Store
 from runtime.store.rows import ANY_KIND
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
-
-    from actors.journal.clock import SureClock
-    from actors.services import Duties
-    from runtime.store.port import Store
 
 LOG = EventLog("store")
 

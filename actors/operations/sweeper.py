@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterator
+from typing import ClassVar
 
 import msgspec
 
 from actors.inbound.connector import read_delivery
+from actors.ports import Blobs
 from runtime.actor.actor import Actor
+from runtime.clock import Clock
 from runtime.errors import StoreError
+from runtime.store.port import Store
+from runtime.store.rows import StoredDelivery
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from actors.ports import Blobs
-    from runtime.clock import Clock
-    from runtime.store.port import Store
-    from runtime.store.rows import StoredDelivery
 
 LOG = EventLog("files")
 

@@ -7,7 +7,7 @@ over again, and until then all later deliveries of the chat are handed back, too
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, assert_never
+from typing import ClassVar, assert_never
 
 import msgspec
 import trio
@@ -16,24 +16,21 @@ from actors import names
 from actors.config.presence import TYPING_EVERY
 from actors.errors import DeliveryBusyError, DeliveryError, DeliveryUnknownError
 from actors.journal.outbox import instead
+from actors.messages.deliveries import Delivery, Typing
 from actors.messages.tracing import TracedStep
 from actors.outbound import retry as rules
 from actors.outbound.drafts import DraftedReply, Drafting, DraftsDue
 from actors.outbound.receipts import Receipts, ReceiptStored, StoreReceipt
 from actors.protocol import Deliver, MessageSettled, ShowDraft, ShowTyping, Undelivered
+from actors.services import Services
+from actors.transport import Transport
 from runtime.actor.actor import Actor
 from runtime.actor.committer import commit_until_decided
 from runtime.actor.mailbox import MailboxConfig
+from runtime.actor.timers import Timer
 from runtime.errors import DuplicateError, StoreError, StoreUnavailableError
 from runtime.store.rows import Commit, NotSaid, Receipt, SendAttempt
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from actors.messages.deliveries import Delivery, Typing
-    from actors.services import Services
-    from actors.transport import Transport
-    from runtime.actor.timers import Timer
-
 
 # Chosen: two lost signals end no indicator.
 MISSED = 3

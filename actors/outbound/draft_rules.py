@@ -16,16 +16,13 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
 from actors.journal.splitting import closed, opened, split
+from actors.messages.deliveries import Delivery, Draft
 from actors.rules.text.measure import CHARACTERS, Measure, fence_of
-
-if TYPE_CHECKING:
-    from actors.messages.deliveries import Delivery, Draft
-
 
 Ending = Literal["whole", "instead", "after", "nothing"]
 """What a delivery is to the draft before it: the answer itself; sent instead of it;

@@ -11,13 +11,14 @@ reference cycle.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Sequence
 
 import msgspec
 import trio
 
 from actors.errors import DeliveryBusyError, DeliveryError, DeliveryUnknownError
 from actors.messages.deliveries import Delivery, Draft, Edit
+from actors.messages.inbound import Address
 from actors.messages.keys import chat_partition
 from actors.outbound.draft_rules import (
     WITHDRAWN,
@@ -25,24 +26,17 @@ from actors.outbound.draft_rules import (
     DraftMessage,
     DraftStart,
     EditDraft,
+    Ending,
     PlaceDraft,
     ReplyDrafts,
 )
+from actors.services import Services
+from actors.transport import Transport
+from runtime.actor.actor import Actor
+from runtime.actor.timers import Timer
 from runtime.errors import StoreError
-from runtime.store.rows import Append, Commit, NewEvent
+from runtime.store.rows import Append, Commit, NewEvent, StoredEvent
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
-
-    from actors.messages.inbound import Address
-    from actors.outbound.draft_rules import Ending
-    from actors.services import Services
-    from actors.transport import Transport
-    from runtime.actor.actor import Actor
-    from runtime.actor.timers import Timer
-    from runtime.store.rows import StoredEvent
-
 
 BEGUN = "draft_begun"
 LEFT = "draft_left"

@@ -6,24 +6,22 @@ one is not sent again later.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import msgspec
 import trio
 
 from actors import names
 from actors.errors import DeliveryBusyError, DeliveryError, DeliveryUnknownError
+from actors.journal.answers import Answer
 from actors.messages.deliveries import Reaction
+from actors.messages.inbound import Inbound
 from actors.protocol import ShowReaction, Stage
+from actors.services import Services
+from actors.transport import Transport
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Keyed
-
-if TYPE_CHECKING:
-    from actors.journal.answers import Answer
-    from actors.messages.inbound import Inbound
-    from actors.services import Services
-    from actors.transport import Transport
 
 # Chosen: nobody looks at a reaction that comes later.
 ASKED_WITHIN = 10.0

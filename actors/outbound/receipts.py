@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from actors import names
 from actors.protocol import Delivered
+from actors.services import Services
+from runtime.actor.actor import Actor
 from runtime.actor.committer import Committer
 from runtime.store.rows import Commit, Committed, Receipt
-
-if TYPE_CHECKING:
-    from actors.services import Services
-    from runtime.actor.actor import Actor
 
 # Chosen: more than one chat has under way around a restart.
 REMEMBERED = 1000

@@ -14,12 +14,11 @@ wait needs no mark there, which saves a commit.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, assert_never
+from typing import Literal, assert_never
 
 import msgspec
 
-if TYPE_CHECKING:
-    from actors.messages.deliveries import Abilities
+from actors.messages.deliveries import Abilities
 
 OnUnknown = Literal["resend", "hold"]
 

@@ -24,19 +24,15 @@ changes nothing elsewhere.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Collection
+from typing import Literal
 
 import msgspec
 
 from actors.config.access import AccessConfig
+from actors.messages.inbound import Inbound
 from actors.messages.keys import account_of
 from actors.rules.text.globs import Globs, globs
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from actors.messages.inbound import Inbound
-
 
 Admitted = Literal["edge", "owner", "group", "anyone", "listed", "role", "paired"]
 Reason = Literal["group_dropped", "unknown_chat", "denied_sender", "unknown_sender"]

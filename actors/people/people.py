@@ -15,7 +15,12 @@ import msgspec
 
 from actors.people import identity
 from actors.people import rows as people_rows
-from actors.people.identity import LONGEST_NAME, LONGEST_PERSONALITY
+from actors.people.identity import (
+    LONGEST_NAME,
+    LONGEST_PERSONALITY,
+    PeopleChange,
+    Person,
+)
 from actors.people.lookup import (
     ChangePerson,
     FindPerson,
@@ -44,7 +49,6 @@ from runtime.telemetry.logs import EventLog
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from actors.people.identity import PeopleChange, Person
     from actors.people.rows import PersonRow
     from actors.services import Services
 

@@ -10,18 +10,16 @@ out, that somebody paused them) outlives a restart.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from datetime import tzinfo
 from hashlib import sha256
 from math import floor
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
 from actors.messages.inbound import Address
 from actors.schedule.recurrence import RecurrenceRule
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 Kind = Literal["reminder", "task", "cron", "heartbeat", "autonomous"]
 """Something is said; an agent does something; the same, set up by a conductor; an

@@ -6,11 +6,13 @@ the requests; `messages.py` carries them out one after the other.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from datetime import tzinfo
 
 import msgspec
 
+from actors.config.schedule import SchedulerConfig
 from actors.messages.inbound import Address
 from actors.rules.markers.outcomes import ActionOutcome
 from actors.rules.text.durations import in_words
@@ -19,12 +21,6 @@ from actors.schedule.appointments import Appointment, Kind
 
 MOST_TEXT = 2_000
 """Characters of what an appointment is to say or do."""
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import tzinfo
-
-    from actors.config.schedule import SchedulerConfig
 
 
 class RequestOrigin(msgspec.Struct, frozen=True, kw_only=True):

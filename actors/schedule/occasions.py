@@ -6,22 +6,18 @@ nobody wrote it: it is no command, no yes and no no, whatever words it has.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from datetime import tzinfo
 
 import msgspec
 
 from actors.config.schedule import MOST_GROUPS
+from actors.journal.plan import AgentPlan
 from actors.messages import priority
 from actors.messages.inbound import ALONE, Inbound, Occasion
 from actors.rules.text.durations import in_words
 from actors.schedule.appointments import Appointment, part_name, plan_name, slot_name
 from actors.schedule.checklist import ChecklistGroup
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import tzinfo
-
-    from actors.journal.plan import AgentPlan
 
 LATE = " It is late: nobody was here at its time."
 PART = "Only this part of the list is yours, {domain}; somebody sees to the rest:"

@@ -8,17 +8,13 @@ hour longer or shorter (see `actors/rules/text/durations.py`).
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from datetime import date, time, timedelta, tzinfo
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from actors.config.schedule import QuietConfig
 from actors.rules.text.durations import DAYS, at_time, shown
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from actors.config.schedule import QuietConfig
 
 NEVER = "never"
 """What stands for no hours at all."""

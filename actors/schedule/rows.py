@@ -20,7 +20,13 @@ import msgspec
 from actors.journal.notices import SHOWN_ID
 from actors.messages.keys import chat_partition
 from actors.rules.text.durations import in_words
-from actors.schedule.appointments import PLAN, Appointment, slot_name, words_of
+from actors.schedule.appointments import (
+    PLAN,
+    Appointment,
+    DueOutcome,
+    slot_name,
+    words_of,
+)
 from actors.schedule.decisions import steps_of
 from actors.schedule.recurrence import repeat_shown
 from runtime.store.rows import Entry, Record, StoredEntry
@@ -31,7 +37,6 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from actors.messages.inbound import Address, Inbound
-    from actors.schedule.appointments import DueOutcome
     from runtime.store.port import Entries
 
 

@@ -5,8 +5,8 @@ Reads, decides by `conditions.py`, and writes rows; whoever asked commits them.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, tzinfo
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,13 +21,9 @@ from actors.schedule.appointments import Appointment, DueOutcome, Previous, Slot
 from actors.schedule.conditions import ConditionCheck, Conditions, DailyTokensUsed
 from actors.schedule.occasions import TimeWords, as_inbound, parts_of
 from actors.schedule.rows import SUCCEEDED, as_entry, of_slots, part_at, part_of, read
+from actors.services import Services
 from runtime.store.rows import Commit, Entry, InboxState, StoredEntry, StoredMessage
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from actors.services import Services
 
 LOG = EventLog("schedule")
 

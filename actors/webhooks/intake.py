@@ -7,7 +7,8 @@ nobody wrote it: it is never a command or an approval.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable
+from typing import ClassVar
 
 import msgspec
 
@@ -18,6 +19,7 @@ from actors.messages import priority
 from actors.messages.inbound import Inbound
 from actors.protocol import Route, StopAccepting
 from actors.rules.text.limits import Quota
+from actors.services import Services
 from actors.webhooks.messages import Trigger, Triggered
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
@@ -26,11 +28,6 @@ from runtime.actor.reply import Reply
 from runtime.errors import DuplicateError, MailboxFullError, StoreError
 from runtime.store.rows import Commit, Committed
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.services import Services
 
 LOG = EventLog("webhooks")
 

@@ -7,23 +7,21 @@ could not be removed in time is sent again, under the same id.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, assert_never
+from typing import ClassVar, assert_never
 
 import msgspec
 import trio
 
 from actors.journal.notices import DEAD, DUE, NewNotices, Notice, as_entry, read
+from actors.services import Services
 from actors.webhooks.messages import Receiver, SendNotices
 from actors.webhooks.retry import SPREAD, NoticeDecision, PostResult, judge, wait_after
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
+from runtime.actor.timers import Timer
 from runtime.errors import SequenceConflictError, StoreError
 from runtime.store.rows import Commit, Entry, StoredEntry
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from actors.services import Services
-    from runtime.actor.timers import Timer
 
 LOG = EventLog("webhooks")
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from actors.journal import records
 from actors.journal.records import AuditRecord
 from connectors.admin.display import Complain, read_record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from runtime.store.database import Inspection
-    from runtime.store.rows import StoredRecord
+from runtime.store.database import Inspection
+from runtime.store.rows import StoredRecord
 
 Found = tuple["StoredRecord", AuditRecord]
 

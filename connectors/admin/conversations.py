@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -29,10 +28,7 @@ from actors.turn.steps import ApprovalRecorded
 from connectors.admin.display import Complain, moment, read_inbound, read_record
 from runtime.errors import MisuseError
 from runtime.store.database import FIRST, MOST_NAMED, Inspection, Mark
-from runtime.store.rows import StoredEvent
-
-if TYPE_CHECKING:
-    from runtime.store.rows import StoredDelivery
+from runtime.store.rows import StoredDelivery, StoredEvent
 
 
 class StoryCall(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -29,12 +29,16 @@ from runtime.clock import SystemClock
 from runtime.errors import MisuseError
 from runtime.ids import IdSource
 from runtime.store.database import DROPPED, Database, Inspection, RepairResult
-from runtime.store.rows import Commit, Settle, StoredMessage
+from runtime.store.rows import (
+    Commit,
+    DeliveryState,
+    InboxState,
+    Settle,
+    StoredDelivery,
+    StoredMessage,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from runtime.store.rows import DeliveryState, InboxState, StoredDelivery
     from runtime.telemetry.metrics import Figure
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from threading import Lock
@@ -23,20 +23,17 @@ from actors.messages.inbound import Usage
 from actors.messages.usage import Spent
 from actors.models.budget import Amount, Budget, Budgets, Limit
 from actors.models.spending import CALL, CallRecord
-from connectors.admin.display import read_record, when
+from connectors.admin.display import Complain, read_record, when
 from connectors.config.checks import find_zone
 from runtime.errors import SettingsError
-from runtime.store.database import FIRST
+from runtime.store.database import FIRST, Inspection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
     from datetime import tzinfo
 
     from actors.config.limits import BudgetConfig
-    from connectors.admin.display import Complain
     from connectors.config.app import AppConfig
     from runtime.clock import Clock
-    from runtime.store.database import Inspection
     from runtime.store.rows import StoredRecord
     from runtime.telemetry.metrics import Figure
 

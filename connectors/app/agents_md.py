@@ -8,13 +8,16 @@ around it is the agent's, or the operator's, and stays.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import msgspec
 import trio
 
+from actors.config.agents import AgentConfig
+from connectors.config.app import AppConfig
 from connectors.files.notebook import ProjectError, names_in
 from connectors.tools.workspace.files import Desks, beside
 from connectors.tools.workspace.workspace import WorkspaceError
@@ -22,14 +25,7 @@ from runtime.actor.actor import Actor
 from runtime.errors import DeclineStart
 from runtime.supervision.child import ChildSpec
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from actors.config.agents import AgentConfig
-    from connectors.config.app import AppConfig
-    from runtime.telemetry.metrics import Counter, Metrics
-
+from runtime.telemetry.metrics import Counter, Metrics
 
 FILE = "AGENTS.md"
 BEGIN = "<!-- callboard: written anew every day, down to the next such line -->"

@@ -10,14 +10,16 @@ their usual tools; read as they are, without a step in between.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import polib
 
+from actors.agents.persona import Persona
 from actors.agents.roster import ConfiguredStaff
 from actors.memory import notes as noting
 from actors.messages.state import RetryPolicy
@@ -27,11 +29,14 @@ from actors.rules.groups.routes import binding_of, group_of, routing_table
 from actors.rules.text.translations import SOURCE, Voices
 from actors.services import Furnishing
 from actors.transport import Account, Transport
+from connectors.app.kit import Kit
 from connectors.app.webhooks import announcer_of
 from connectors.chat.platforms import setting_of
+from connectors.config.app import AppConfig
 from connectors.config.checks import find_zone
 from connectors.config.shipped import shipped_settings
 from connectors.files.notebook import make_notebook
+from connectors.files.personas import Personas
 from connectors.settings.checks.access import (
     access_of,
     approvers,
@@ -40,16 +45,6 @@ from connectors.settings.checks.access import (
     owners,
 )
 from connectors.settings.checks.schedule import standing_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from actors.agents.persona import Persona
-    from connectors.app.kit import Kit
-    from connectors.config.app import AppConfig
-    from connectors.files.personas import Personas
-
 
 LOCALE = "locale"
 CATALOGUE = "LC_MESSAGES/callboard.po"

@@ -11,18 +11,14 @@ import socket
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import msgspec
 import trio
 
-from connectors.app.nodes import doors_of_company
+from connectors.app.nodes import CompanyNode, doors_of_company
 from connectors.chat.server_transport import listen_on
 from connectors.config.app import ADMIN_PORT, AppConfig
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from connectors.app.nodes import CompanyNode
 
 LOG = EventLog("nodes")
 

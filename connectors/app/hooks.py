@@ -5,20 +5,18 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from actors.hooks.book import HookBook
+from connectors.config.app import AppConfig
+from connectors.config.hooks import HookConfig
+from connectors.sandbox.runner import Sandbox
+from runtime.clock import Clock
+from runtime.errors import SettingsError
+from runtime.store.port import Store
+from runtime.supervision.child import ChildSpec
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from connectors.config.app import AppConfig
-    from connectors.config.hooks import HookConfig
-    from connectors.sandbox.runner import Sandbox
-    from runtime.clock import Clock
-    from runtime.errors import SettingsError
-    from runtime.store.port import Store
-    from runtime.supervision.child import ChildSpec
-    from runtime.telemetry.metrics import Metrics
+from runtime.telemetry.metrics import Metrics
 
 LOG = EventLog("hooks")
 

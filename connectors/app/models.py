@@ -30,13 +30,12 @@ from connectors.config.models import (
 )
 from connectors.config.shipped import shipped_prices
 from connectors.models.prices import load_prices, prices_of
-from connectors.models.program import DAY, Folders, Prepare, ProgramPlace
+from connectors.models.program import DAY, CliModel, Folders, Prepare, ProgramPlace
 from connectors.sandbox.plan import SandboxFigures, territory
 from connectors.sandbox.runner import LateSandbox
 
 if TYPE_CHECKING:
     from actors.ports import Model
-    from connectors.models.program import CliModel
     from runtime.clock import Clock
     from runtime.telemetry.metrics import Metrics
 

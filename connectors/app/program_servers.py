@@ -13,27 +13,22 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import trio
 
+from actors.messages.inbound import ModelRequest
 from actors.rules.prompt import skills as rules
 from actors.rules.prompt import tools as tool_names
 from connectors.app.tool_sources import allotted, brought_by, skills_of
+from connectors.config.app import AppConfig
+from connectors.config.mcp import McpServerConfig
 from connectors.models.program import CallAids, Prepare
 from runtime.errors import KernelError
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable, Mapping
-    from pathlib import Path
-
-    from actors.messages.inbound import ModelRequest
-    from connectors.config.app import AppConfig
-    from connectors.config.mcp import McpServerConfig
-
 
 PREFIX = ".callboard-servers-"
 

@@ -16,7 +16,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import trio
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -32,15 +32,13 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
 from actors.messages.tracing import Stage, TracedStep
+from connectors.config.app import TracingConfig
 from runtime import __version__
+from runtime.clock import Clock
 from runtime.errors import SettingsError
 from runtime.ids import millisecond_of
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from connectors.config.app import TracingConfig
-    from runtime.clock import Clock
-    from runtime.telemetry.metrics import Counter, Metrics
+from runtime.telemetry.metrics import Counter, Metrics
 
 LOG = EventLog("tracing")
 

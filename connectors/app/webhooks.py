@@ -14,13 +14,21 @@ from __future__ import annotations
 
 import math
 import secrets
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 
 import msgspec
 
-from actors.journal.notices import Announcer, Subscription, announced, wake_notifiers
+from actors.journal.notices import (
+    Announcer,
+    Happened,
+    Subscription,
+    announced,
+    wake_notifiers,
+)
 from actors.journal.parts import in_one_part
 from actors.messages.inbound import Address
+from actors.services import Services
 from actors.webhooks.messages import Post, Receiver, WebhookMetrics
 from actors.webhooks.retry import PostResult, WebhookRetryPolicy
 from actors.webhooks.signature import (
@@ -31,25 +39,17 @@ from actors.webhooks.signature import (
     key_of,
     sign,
 )
+from connectors.config.app import AppConfig
+from connectors.config.hooks import WebhookInConfig, WebhookOutConfig
+from connectors.config.tools import FetchConfig
 from connectors.fetch.addresses import read_url
 from connectors.fetch.late import LateFetcher
 from connectors.fetch.messages import Fetch, Fetched, FetchError, FetchRequest
 from connectors.web.webhooks import IncomingWebhook
+from runtime.actor.ref import ActorRef
+from runtime.clock import Clock
 from runtime.store.rows import Commit, Committed
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AsyncExitStack
-
-    from actors.journal.notices import Happened
-    from actors.services import Services
-    from connectors.config.app import AppConfig
-    from connectors.config.hooks import WebhookInConfig, WebhookOutConfig
-    from connectors.config.tools import FetchConfig
-    from runtime.actor.ref import ActorRef
-    from runtime.clock import Clock
-
 
 AT_ONCE = 4
 """Events of one webhook that are sent at the same time."""

@@ -12,21 +12,18 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Generator, Hashable, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Generic, NamedTuple, Never, Protocol, TypeVar
+from typing import Generic, NamedTuple, Never, Protocol, TypeVar
 
 import trio
 
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
+from actors.messages.deliveries import Delivery, Draft, Edit
+from actors.messages.inbound import Inbound
+from actors.transport import Ingress, Listening
 from connectors.chat.requests import PlatformError, ShutOutError
-
-if TYPE_CHECKING:
-    from actors.messages.deliveries import Delivery, Draft, Edit
-    from actors.messages.inbound import Inbound
-    from actors.transport import Ingress, Listening
-    from runtime.clock import Clock
-    from runtime.telemetry.logs import EventLog
-    from runtime.telemetry.metrics import Metrics
-
+from runtime.clock import Clock
+from runtime.telemetry.logs import EventLog
+from runtime.telemetry.metrics import Metrics
 
 MOST_PLACES = 1_000
 """Chats that may wait to be told; for further ones nothing is shown."""

@@ -6,22 +6,19 @@ backed up together, and never contradict each other by more than a repeated mess
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 import trio
 
 from actors.people.rows import part_of
+from runtime.clock import Clock
 from runtime.errors import StoreError
+from runtime.store.port import Store
 from runtime.store.rows import Commit, Entry
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from runtime.clock import Clock
-    from runtime.store.port import Store
-    from runtime.telemetry.logs import EventLog
+from runtime.telemetry.logs import EventLog
 
 T = TypeVar("T")
 Value = TypeVar("Value", bound=msgspec.Struct)

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 import trio
@@ -28,15 +28,13 @@ from actors.errors import (
 from actors.messages.inbound import Attachment, Inbound
 from actors.rules.text.cleaning import one_line
 from actors.rules.text.limits import RecentMap
+from actors.transport import Ingress
 from connectors.chat.platforms import MIB
 from connectors.chat.requests import Waits
 from connectors.fetch.messages import media_type
 from runtime.errors import KernelError, StoreUnavailableError
 from runtime.fairness import most_of_one
-
-if TYPE_CHECKING:
-    from actors.transport import Ingress
-    from runtime.telemetry.logs import EventLog
+from runtime.telemetry.logs import EventLog
 
 LONGEST_NAME = 200
 """Characters."""

@@ -11,23 +11,20 @@ changes. If the store has a newer one, it refuses; that row is read, and changed
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 import trio
 
+from actors.messages.deliveries import Delivery
 from actors.people.rows import part_of
+from runtime.clock import Clock
 from runtime.errors import SequenceConflictError
+from runtime.store.port import Store
 from runtime.store.rows import Commit, Entry, StoredEntry
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-
-    from actors.messages.deliveries import Delivery
-    from runtime.clock import Clock
-    from runtime.store.port import Store
 
 LOG = EventLog("outbox")
 

@@ -14,25 +14,20 @@ import errno
 import hashlib
 import secrets
 import socket
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from ipaddress import IPv6Address, ip_address, ip_network
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias, cast
 
 import trio
 
 from actors.errors import DeliveryBusyError, SenderRefusedError
-from actors.messages.deliveries import Owed
+from actors.messages.deliveries import Delivery, Draft, Owed, Typing
+from actors.messages.inbound import Inbound
 from actors.rules.text.limits import RecentMap
+from actors.transport import Earlier, Ingress
 from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-
-    from actors.messages.deliveries import Delivery, Draft, Typing
-    from actors.messages.inbound import Inbound
-    from actors.transport import Earlier, Ingress
-
 
 OpenSocket: TypeAlias = "Callable[[socket.socket | None], socket.socket]"
 

@@ -13,13 +13,19 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from connectors.admin.display import make_safe
-from connectors.admin.usage import NAMES, PARTS, budget_statuses, sum_up
+from connectors.admin.usage import (
+    NAMES,
+    PARTS,
+    BudgetStatus,
+    UsageSum,
+    budget_statuses,
+    sum_up,
+)
 from connectors.commands import config_option
 from connectors.commands.common.database import (
     DatabaseChoice,
@@ -38,10 +44,6 @@ from connectors.commands.common.output import (
 from runtime.clock import SystemClock
 from runtime.telemetry.log_file import Follower, LogFields, fields_of, read_lines
 from runtime.telemetry.logs import LEVELS
-
-if TYPE_CHECKING:
-    from connectors.admin.usage import BudgetStatus, UsageSum
-
 
 LOOK_EVERY = 0.5
 """Seconds between two looks for new lines."""

@@ -13,10 +13,9 @@ from connectors.commands.common.database import DatabaseChoice, database_options
 from connectors.commands.common.output import json_option, say, say_json, say_rows
 from connectors.config.app import address_of
 from runtime.nodes.membership import homes
-from runtime.nodes.rows import COMPANY, PART
+from runtime.nodes.rows import COMPANY, PART, LeaseRow
 
 if TYPE_CHECKING:
-    from runtime.nodes.rows import LeaseRow
     from runtime.postgresql.nodes import KnownNode, NodesFromOutside
 
 LOOK_EVERY = 0.5

@@ -5,15 +5,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 import msgspec
 
 from actors.messages.inbound import Address, Inbound
 from actors.people import pairing_rows
-from actors.people.access import AccessRuleResult, Admit, OfferPairing, admit, policy
-from actors.people.pairing_rows import COMMAND_LINE, GUEST, MOST_GUESTS, PAIRING
+from actors.people.access import (
+    AccessPolicy,
+    AccessRuleResult,
+    Admit,
+    Decision,
+    OfferPairing,
+    admit,
+    policy,
+)
+from actors.people.pairing_rows import (
+    COMMAND_LINE,
+    GUEST,
+    MOST_GUESTS,
+    PAIRING,
+    PairingRows,
+)
 from actors.people.pairing_rules import Guest, PairingRequest, denied, is_open
 from actors.rules.groups.access import agent_access, may_use
 from actors.rules.text.codes import plain, shown
@@ -35,17 +47,13 @@ from connectors.commands.common.output import (
     table,
     with_slash,
 )
+from connectors.config.app import AppConfig
 from connectors.config.checks import unknown
 from connectors.settings.checks.access import access_of, approvers
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
-
-if TYPE_CHECKING:
-    from actors.people.access import AccessPolicy, Decision
-    from actors.people.pairing_rows import PairingRows
-    from connectors.config.app import AppConfig
-    from runtime.store.database import Database
-    from runtime.store.rows import Commit
+from runtime.store.database import Database
+from runtime.store.rows import Commit
 
 
 class AccessReport(msgspec.Struct, frozen=True):

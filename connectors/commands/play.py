@@ -5,19 +5,22 @@ from __future__ import annotations
 import io
 import sys
 import tempfile
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
 import trio
 from click.core import ParameterSource
 
+from actors.transport import Transport
 from connectors.admin.display import STATES, agent_of, read_inbound
 from connectors.app.app import open_app
+from connectors.app.reload.reload import SettingsSource
 from connectors.app.shutdown import Drain
+from connectors.chat.platforms import TransportParts
 from connectors.chat.terminal.plain import StandardConsole
 from connectors.chat.terminal.playback import (
     LINE,
@@ -42,17 +45,8 @@ from connectors.commands.common.running import (
 )
 from runtime.clock import SystemClock
 from runtime.errors import SettingsError
+from runtime.store.database import Inspection
 from runtime.store.rows import MAX_ROWS, StoredMessage
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
-
-    from actors.transport import Transport
-    from connectors.app.reload.reload import SettingsSource
-    from connectors.chat.platforms import TransportParts
-    from connectors.chat.terminal.playback import Play
-    from runtime.store.database import Inspection
-
 
 # Chosen: short beside any answer, long beside the look into the store.
 LOOK_EVERY = 0.02

@@ -11,11 +11,13 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import cast
 
 import click
 import msgspec
 
+from actors.agents.persona import Persona
 from actors.journal.history import SCHEMA, History
 from actors.journal.records import CONVERSATION
 from actors.memory import scopes
@@ -23,7 +25,13 @@ from actors.memory.kit import MemoryKit, MemoryMetrics
 from actors.memory.messages import Recall, RecalledFacts
 from actors.memory.notebook import project_text
 from actors.memory.recall import FactReader
-from actors.messages.inbound import Address, Inbound, ModelRequest, TranscriptLine
+from actors.messages.inbound import (
+    Address,
+    Inbound,
+    ModelRequest,
+    ToolSpec,
+    TranscriptLine,
+)
 from actors.messages.keys import account_of, parse_key, session_key
 from actors.people import rows as people_rows
 from actors.people.identity import Person
@@ -57,6 +65,7 @@ from connectors.commands.common.running import (
     run_interruptible,
 )
 from connectors.commands.common.staff import colleague_tools, team_of
+from connectors.config.app import AppConfig
 from connectors.config.checks import find_zone
 from connectors.config.models import HASHING, OFF
 from connectors.files.notebook import make_notebook
@@ -67,17 +76,9 @@ from connectors.sandbox.runner import LateSandbox
 from connectors.skills.folder import places_of
 from connectors.skills.source import UseSkillTool
 from runtime.clock import SystemClock
+from runtime.config.loader import Settings
+from runtime.store.database import Database, StoreReader
 from runtime.telemetry.metrics import Metrics
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from actors.agents.persona import Persona
-    from actors.messages.inbound import ToolSpec
-    from connectors.config.app import AppConfig
-    from runtime.config.loader import Settings
-    from runtime.store.database import Database, StoreReader
-
 
 # Chosen: nobody waits in a chat for it, and a disk that is cold may take its time.
 WITHIN = 30.0

@@ -26,7 +26,7 @@ import trio
 from actors import names
 from connectors.app.app import App, open_app
 from connectors.app.reload.reload import Reloading, SettingsSource, Ways
-from connectors.chat.platforms import platform_of, serving
+from connectors.chat.platforms import MakeTransport, platform_of, serving
 from connectors.chat.server_transport import ServerTransport
 from connectors.chat.terminal.platform import with_terminal
 from connectors.commands import config_option, describe_error, let_go_of_output
@@ -52,7 +52,6 @@ from runtime.telemetry.logs import EventLog
 if TYPE_CHECKING:
     from connectors.app.forwarding import ConnectionForwarder
     from connectors.app.nodes import CompanyNode, CompanySeat
-    from connectors.chat.platforms import MakeTransport
     from connectors.config.app import AppConfig
 
 LOG = EventLog("serve")

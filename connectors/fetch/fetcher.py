@@ -14,7 +14,14 @@ from __future__ import annotations
 import ipaddress
 import math
 import zlib
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterable,
+    Sequence,
+)
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -23,7 +30,7 @@ import httpcore
 import httpx
 import trio
 
-from connectors.fetch.addresses import AddressRules, Target, follow, read_url
+from connectors.fetch.addresses import AddressRules, IPAddress, Target, follow, read_url
 from connectors.fetch.messages import (
     Fetched,
     FetchError,
@@ -32,17 +39,15 @@ from connectors.fetch.messages import (
     FetchRequest,
     FetchTimeoutError,
     FetchTooLargeError,
+    Headers,
     media_type,
 )
 from runtime.fairness import FairLimiter
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator, Generator
 
     from connectors.config.tools import FetchConfig
-    from connectors.fetch.addresses import IPAddress
-    from connectors.fetch.messages import Headers
 
 __all__ = ["FetchRequest", "Fetched", "Fetcher"]
 

@@ -14,28 +14,24 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import trio
 
 from actors.errors import DeliveryRefusedError
 from actors.journal.attachments import size_of
+from actors.messages.deliveries import Delivery
+from actors.messages.inbound import SentFile
+from connectors.config.app import AppConfig
+from connectors.config.tools import FilesConfig
 from connectors.fetch.messages import LOOKED_AT
+from runtime.clock import Clock
 from runtime.fairness import most_of_one
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
-
-    from actors.messages.deliveries import Delivery
-    from actors.messages.inbound import SentFile
-    from connectors.config.app import AppConfig
-    from connectors.config.tools import FilesConfig
-    from runtime.clock import Clock
 
 HALF = ".half-"
 """What a file begins with that is only half written."""

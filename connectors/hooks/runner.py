@@ -32,42 +32,36 @@ it may. It runs in this process: it is trusted like Callboard.
 from __future__ import annotations
 
 import inspect
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, ClassVar, Protocol, cast
+from typing import ClassVar, Protocol, cast
 
 import msgspec
 import trio
 
+from actors.hooks.book import AskHook, TellHook
 from actors.hooks.chain import Action, Verdict, checked
 from actors.rules.text.cleaning import one_line
 from connectors.hooks.hook import (
     Answered,
     HookEnded,
     HookError,
+    HookFigures,
     HookStarted,
     LeftBehind,
+    PendingQuestion,
+    QuestionQueue,
+    Settings,
     Told,
     Unanswered,
 )
 from connectors.mcp.connection import Gate, Lines, ServerLostError
 from connectors.sandbox.plan import SandboxError
+from connectors.sandbox.runner import Confined
 from runtime.actor.actor import Actor
 from runtime.telemetry.logs import EventLog, Quoted
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
-
-    from actors.hooks.book import AskHook, TellHook
-    from connectors.hooks.hook import (
-        HookFigures,
-        PendingQuestion,
-        QuestionQueue,
-        Settings,
-    )
-    from connectors.sandbox.runner import Confined
-
 
 START_TIMEOUT = 60.0
 """Seconds until a hook's code must have been started."""

@@ -8,32 +8,27 @@ callboard/hooks/own
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import trio
 
 from actors.hooks.book import HookBook
 from actors.hooks.chain import HookSpec
+from connectors.config.hooks import HookConfig
 from connectors.hooks.hook import Hook, HookFigures, QuestionQueue, Settings
-from connectors.hooks.runner import HookRunner, loaded, started
+from connectors.hooks.runner import Connect, HookConnection, HookRunner, loaded, started
 from connectors.sandbox.orders import command_files
 from connectors.sandbox.plan import LONG_RUNNING, MIB, Confinement, SandboxLimits
+from connectors.sandbox.runner import Sandbox
+from runtime.clock import Clock
+from runtime.store.port import Store
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.supervisor import Supervisor, endless
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
-
-    from connectors.config.hooks import HookConfig
-    from connectors.hooks.runner import Connect, HookConnection
-    from connectors.sandbox.runner import Sandbox
-    from runtime.clock import Clock
-    from runtime.store.port import Store
-    from runtime.telemetry.metrics import Metrics
+from runtime.telemetry.metrics import Metrics
 
 HOMES = ".hooks"
 """In the agents' workspace; there each program has a folder of its own, unless its

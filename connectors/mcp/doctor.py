@@ -5,24 +5,19 @@ Each is started as it is for agents, but in a folder that is removed again.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 from actors.rules.text.cleaning import one_line
 from connectors.admin.probes import Finding, Probe
+from connectors.config.app import AppConfig
+from connectors.config.mcp import McpServerConfig
 from connectors.mcp.connection import McpError, ServerConnection, ServerEnd, ToolListing
 from connectors.mcp.tree import ServerSurroundings, connecting
 from connectors.sandbox.plan import SandboxError, territory
-from connectors.sandbox.runner import LateSandbox
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from connectors.config.app import AppConfig
-    from connectors.config.mcp import McpServerConfig
-    from connectors.sandbox.runner import Sandbox
+from connectors.sandbox.runner import LateSandbox, Sandbox
 
 ABOUT = "tools"
 AT_ADDRESS = "check url and headers, and that it runs"

@@ -10,7 +10,7 @@ bounded here.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -54,8 +54,6 @@ from connectors.sandbox.plan import SandboxError
 from runtime import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.client._transport import ReadStream, WriteStream
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import msgspec
 import trio
@@ -13,16 +13,12 @@ from actors.errors import ToolError
 from actors.messages.inbound import ToolCall, ToolContext, ToolResult, ToolSpec
 from actors.ports import Offer
 from actors.rules.prompt import tools as tool_names
+from connectors.config.mcp import Effect, McpServerConfig
 from connectors.mcp.connection import CallTool, CancelCall, ListTools, ServerTool, Shelf
 from connectors.tools.arguments import MAX_ARGUMENT_BYTES
 from runtime.actor.ref import UNANSWERED, ActorRef
+from runtime.actor.reply import Reply
 from runtime.errors import KernelError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from connectors.config.mcp import Effect, McpServerConfig
-    from runtime.actor.reply import Reply
 
 NUMBERS = itertools.count(1)
 

@@ -23,8 +23,13 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors import names
-from connectors.mcp.connection import McpMissingError
-from connectors.mcp.session import CallQueue, McpServer, McpSession
+from connectors.mcp.connection import (
+    Connect,
+    McpMissingError,
+    ServerConnection,
+    ServerEnd,
+)
+from connectors.mcp.session import CallQueue, McpFigures, McpServer, McpSession
 from connectors.sandbox.orders import command_files, search_path
 from connectors.sandbox.plan import LONG_RUNNING, Confinement
 from runtime.supervision.child import ChildSpec
@@ -35,8 +40,6 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from connectors.config.mcp import McpServerConfig
-    from connectors.mcp.connection import Connect, ServerConnection, ServerEnd
-    from connectors.mcp.session import McpFigures
     from connectors.mcp.stdio import Streams, Traffic
     from connectors.sandbox.runner import Sandbox
 

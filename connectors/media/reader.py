@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import trio
 
 from actors.errors import ModelError
 from actors.messages.inbound import Attachment, Image, Media
 from actors.models.pool import NEUTRAL
+from actors.ports import Transcriber
+from connectors.config.tools import MediaConfig
 from connectors.fetch.messages import (
     PICTURES,
     Fetch,
@@ -26,15 +29,8 @@ from connectors.fetch.messages import (
 )
 from connectors.media import extract
 from connectors.sandbox.plan import MIB, Confinement, SandboxError, SandboxLimits
+from connectors.sandbox.runner import Sandbox
 from runtime.telemetry.logs import EventLog, Quoted
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from actors.ports import Transcriber
-    from connectors.config.tools import MediaConfig
-    from connectors.sandbox.runner import Sandbox
-
 
 LOG = EventLog("media")
 

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+import httpx
 import msgspec
 
 from actors.errors import ModelFault
@@ -28,6 +29,7 @@ from actors.messages.inbound import (
     TranscriptLine,
     Usage,
 )
+from connectors.config.models import AnthropicModelConfig
 from connectors.models.format import (
     CallIds,
     Ending,
@@ -41,16 +43,7 @@ from connectors.models.format import (
 )
 from connectors.models.http.client import HttpModel, SseFraming
 from connectors.models.openai.request import object_arguments
-from connectors.models.provider_errors import Said
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import httpx
-
-    from connectors.config.models import AnthropicModelConfig
-    from connectors.models.provider_errors import ErrorContext
-
+from connectors.models.provider_errors import ErrorContext, Said
 
 TYPES: dict[str, ModelFault] = {
     "authentication_error": "auth",

@@ -7,20 +7,17 @@ Kokoro-FastAPI, openedai-speech and LocalAI for `audio/speech`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from collections.abc import Callable
+from typing import ClassVar, Generic, TypeVar
 
 import httpx
 import msgspec
 
+from actors.ports import Speaker, Transcriber
 from connectors.config.tools import SpeakerConfig, TranscriberConfig
 from connectors.models.http.client import HEADERS, SingleAnswerParts, answer
 from connectors.models.http.connections import likely_base
 from connectors.models.provider_errors import ErrorContext
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.ports import Speaker, Transcriber
 
 ENDINGS = {
     "audio/aac": "aac",

@@ -26,7 +26,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeVar
+from typing import Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -34,13 +34,11 @@ from actors.messages.inbound import (
     ModelAnswer,
     ModelRequest,
     ToolCall,
+    ToolSpec,
     TranscriptLine,
     Usage,
 )
-
-if TYPE_CHECKING:
-    from actors.messages.inbound import ToolSpec
-    from connectors.models.provider_errors import ErrorContext, Said
+from connectors.models.provider_errors import ErrorContext, Said
 
 
 class Assembly(Protocol):

@@ -19,10 +19,12 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TypeGuard
 from urllib.parse import quote
 
+import httpx
 import msgspec
 
 from actors.errors import ModelFault
@@ -35,6 +37,7 @@ from actors.messages.inbound import (
     TranscriptLine,
     Usage,
 )
+from connectors.config.models import GoogleModelConfig
 from connectors.models.format import (
     CallMemory,
     Ending,
@@ -49,14 +52,6 @@ from connectors.models.format import (
 from connectors.models.http.client import HttpModel, SseFraming
 from connectors.models.openai.request import object_arguments
 from connectors.models.provider_errors import ErrorContext, Said, read_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import httpx
-
-    from connectors.config.models import GoogleModelConfig
-
 
 STATUSES: dict[str, ModelFault] = {
     "UNAUTHENTICATED": "auth",

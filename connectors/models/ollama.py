@@ -7,10 +7,13 @@ comes back; the talking is `connectors/models/http/client.py`.
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
 
+import httpx
 import msgspec
 
+from actors.messages.inbound import Image, ModelAnswer, ModelRequest, TranscriptLine
+from connectors.config.models import OllamaModelConfig
 from connectors.models.format import (
     Ending,
     Question,
@@ -26,14 +29,6 @@ from connectors.models.openai.request import (
     sent_tool,
 )
 from connectors.models.provider_errors import ErrorContext, Said
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    import httpx
-
-    from actors.messages.inbound import Image, ModelAnswer, ModelRequest, TranscriptLine
-    from connectors.config.models import OllamaModelConfig
 
 
 class Function(msgspec.Struct, frozen=True):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from actors.models.catalogue import OWN, PROGRAM, PriceList, Prices
-from connectors.config.models import CliModelConfig, HttpModelConfig, kind_of
+from connectors.config.models import (
+    CliModelConfig,
+    HttpModelConfig,
+    ModelConfig,
+    kind_of,
+)
 from runtime.config.loader import load
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from connectors.config.models import ModelConfig
 
 
 def load_prices(path: Path) -> PriceList:

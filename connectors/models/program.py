@@ -22,31 +22,30 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import trio
 
 from actors.errors import ModelBusyError, ModelError, ModelFault, ModelRefusedError
-from actors.messages.inbound import ModelAnswer, Usage
+from actors.messages.inbound import (
+    Image,
+    ModelAnswer,
+    ModelRequest,
+    TranscriptLine,
+    Usage,
+)
+from actors.ports import Speak
+from connectors.config.models import CliModelConfig
 from connectors.sandbox.orders import command_files
 from connectors.sandbox.plan import LONG_RUNNING, Confinement, Finished, SandboxError
+from connectors.sandbox.runner import Sandbox
 from runtime.errors import KernelError
 from runtime.fairness import FairLimiter
 from runtime.telemetry.logs import EventLog, Quoted
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from actors.messages.inbound import Image, ModelRequest, TranscriptLine
-    from actors.ports import Speak
-    from connectors.config.models import CliModelConfig
-    from connectors.sandbox.runner import Sandbox
-
 
 MAX_SNIPPET = 200
 TURNS_USED_UP = "error_max_turns"

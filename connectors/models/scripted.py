@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -34,8 +34,6 @@ from actors.rules.prompt.untrusted import unframe, without_sender
 from runtime.config import loader as config
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from actors.ports import Speak
     from connectors.config.models import ScriptedModelConfig
 

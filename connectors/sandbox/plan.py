@@ -11,7 +11,7 @@ hides what no program may reach, by the settings: the database and the secrets.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, Literal
 from runtime.errors import KernelError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from connectors.config.app import AppConfig
     from runtime.telemetry.metrics import Gauge, Metrics
 

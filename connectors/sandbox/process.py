@@ -12,23 +12,25 @@ import itertools
 import socket
 import subprocess
 import tempfile
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import trio
 
 from connectors.sandbox.linux.landlock import PORTS_SINCE
 from connectors.sandbox.orders import Job, Means, Orders, orders
-from connectors.sandbox.plan import KILLED, Finished, SandboxError
+from connectors.sandbox.plan import (
+    KILLED,
+    Confinement,
+    Finished,
+    Network,
+    SandboxError,
+    Standing,
+    Territory,
+)
 from runtime.fairness import FairLimiter
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping, Sequence
-
-    from connectors.sandbox.plan import Confinement, Network, Standing, Territory
-
 
 LOG = EventLog("sandbox")
 

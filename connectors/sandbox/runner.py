@@ -13,19 +13,22 @@ import os
 import shutil
 import sys
 import tempfile
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import Final, Literal, Protocol
 
 import trio
 
+from connectors.config.tools import SandboxConfig
 from connectors.sandbox.linux import landlock
 from connectors.sandbox.linux.seccomp import ARCHITECTURES
 from connectors.sandbox.orders import Means
 from connectors.sandbox.plan import (
     HERE,
     Confinement,
+    Finished,
     SandboxError,
     Standing,
     Territory,
@@ -33,14 +36,6 @@ from connectors.sandbox.plan import (
 )
 from connectors.sandbox.process import LaunchingSandbox
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-    from contextlib import AbstractAsyncContextManager
-
-    from connectors.config.tools import SandboxConfig
-    from connectors.sandbox.plan import Finished
-
 
 FEATURES: Final = {
     "files": "files outside of what is given cannot be read or made",

@@ -13,20 +13,18 @@ import tempfile
 from collections.abc import Mapping, MutableMapping, MutableSequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import Array
 
+from connectors.admin.settings import Way
+from connectors.config.app import AppConfig
 from connectors.settings.load import load_app
+from runtime.config.loader import Settings
 from runtime.config.messages import dotted
 from runtime.errors import SettingsError
-
-if TYPE_CHECKING:
-    from connectors.admin.settings import Way
-    from connectors.config.app import AppConfig
-    from runtime.config.loader import Settings
 
 PREFIX = ".callboard-edit-"
 AGENTS = "agents"

@@ -16,9 +16,9 @@ from __future__ import annotations
 import importlib.util
 import re
 import shlex
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import msgspec
@@ -27,6 +27,7 @@ from msgspec import Struct, field
 from actors.rules.prompt import tools as tool_names
 from actors.rules.prompt.skills import SKILL_FILE
 from connectors.config import mcp as servers_file
+from connectors.config.app import AppConfig
 from connectors.config.checks import RETIRED
 from connectors.config.hooks import HookConfig
 from connectors.config.mcp import McpServerConfig, ServerName
@@ -38,12 +39,6 @@ from runtime.config.loader import Complaint, LoadOptions, Settings, close_to, de
 from runtime.config.tree import Node, Origin
 from runtime.errors import SettingsError
 from runtime.secret import Secret
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from connectors.config.app import AppConfig
-
 
 SERVERS_FILE = "mcp.json"
 MOST_SERVERS = 8

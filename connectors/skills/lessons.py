@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import trio
 
@@ -17,6 +18,7 @@ from actors.memory import notebook as rules
 from actors.ports import Jot
 from actors.rules.prompt.skills import SKILL_FILE
 from actors.rules.text.similarity import did_you_mean, near_misses
+from connectors.config.mcp import SkillsConfig
 from connectors.files.notebook import read_whole
 from connectors.skills.folder import (
     DIRECTORY,
@@ -28,12 +30,6 @@ from connectors.skills.folder import (
 )
 from runtime.errors import SettingsError
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from connectors.config.mcp import SkillsConfig
 
 LOG = EventLog("skills")
 

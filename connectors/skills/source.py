@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 import trio
@@ -20,6 +20,7 @@ from actors.ports import Offer, Tool
 from actors.rules.prompt import skills as rules
 from actors.rules.text.similarity import did_you_mean, near_misses
 from connectors.config.mcp import McpServerConfig
+from connectors.mcp.session import McpFigures
 from connectors.mcp.source import Known, note_of, offer_of
 from connectors.mcp.tree import (
     SKILLS,
@@ -29,6 +30,7 @@ from connectors.mcp.tree import (
     connecting,
     server_spec,
 )
+from connectors.sandbox.runner import Sandbox
 from connectors.skills.folder import (
     LONGEST_PATH,
     BundleError,
@@ -42,11 +44,6 @@ from runtime.actor.ref import UNANSWERED, ActorRef
 from runtime.errors import KernelError
 from runtime.supervision.supervisor import StartChild, StopChild
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from connectors.mcp.session import McpFigures
-    from connectors.sandbox.runner import Sandbox
-
 
 LOG = EventLog("skills")
 

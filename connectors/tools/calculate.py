@@ -11,18 +11,14 @@ import ast
 import math
 import operator
 import re
-from typing import TYPE_CHECKING, Annotated, Final
+from collections.abc import Callable, Sequence
+from typing import Annotated, Final
 
 import msgspec
 
 from actors.messages.inbound import ToolContext, ToolResult, ToolSpec
 from connectors.tools.arguments import ArgumentsTool, schema_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from connectors.tools.registry import ToolParts
-
+from connectors.tools.registry import ToolParts
 
 Number = int | float
 

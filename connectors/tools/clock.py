@@ -5,17 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import difflib
 import zoneinfo
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from typing import Annotated
 
 import msgspec
 
 from actors.messages.inbound import ToolContext, ToolResult, ToolSpec
 from connectors.tools.arguments import ArgumentsTool, schema_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from connectors.tools.registry import ToolParts
+from connectors.tools.registry import ToolParts
 
 UTC = "UTC"
 Timezone = Annotated[

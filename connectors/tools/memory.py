@@ -18,9 +18,11 @@ from actors.errors import ChatError, ToolError
 from actors.journal.parts import facts_commit
 from actors.memory import scopes
 from actors.memory.messages import (
+    Fact,
     KeepFact,
     NoteSource,
     NotesStored,
+    ReviewedNotes,
     ReviewNotes,
     SearchMemory,
 )
@@ -30,7 +32,6 @@ from connectors.tools.arguments import ArgumentsError, decode_arguments, schema_
 from runtime.errors import KernelError
 
 if TYPE_CHECKING:
-    from actors.memory.messages import Fact, ReviewedNotes
     from connectors.tools.registry import ToolParts
     from runtime.clock import Clock
     from runtime.store.port import Store

@@ -9,22 +9,17 @@ repeated one (the same `Idempotency-Key`) waits beside the first.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-from actors.messages.deliveries import Owed
+from starlette.types import Receive
+
+from actors.messages.deliveries import Delivery, Draft, Owed
 from actors.messages.inbound import Usage
 from actors.outbound.draft_rules import DraftPiece, DraftSpeakers
+from actors.transport import Earlier
 from connectors.web.server import ApiError, trouble_error
 from runtime.clock import SystemClock
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
-
-    from starlette.types import Receive
-
-    from actors.messages.deliveries import Delivery, Draft
-    from actors.transport import Earlier
 
 
 class AnswerText:

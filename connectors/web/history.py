@@ -7,7 +7,8 @@ deleted in one commit.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 import trio
@@ -17,11 +18,7 @@ from runtime.clock import Clock
 from runtime.errors import CorruptError, StoreError
 from runtime.store.port import Store
 from runtime.store.rows import Commit, Entry, StoredEntry
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
-
-    from runtime.telemetry.logs import EventLog
+from runtime.telemetry.logs import EventLog
 
 PAGE = 200
 """Rows read or deleted at once."""

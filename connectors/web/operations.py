@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -25,9 +25,9 @@ import msgspec
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from connectors.asyncio_bridge.bridge import BridgeError
+from connectors.asyncio_bridge.bridge import Bridge, BridgeError
 from connectors.chat.server_transport import ListenError, ServerTransport
-from connectors.config.app import ADMIN_PORT
+from connectors.config.app import ADMIN_PORT, AdminConfig
 from connectors.web.request import check_access
 from connectors.web.server import (
     ApiError,
@@ -42,16 +42,13 @@ from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Mapping
 
     from starlette.requests import Request
 
     from actors.agents.roster import Roster
     from actors.ports import Speaker, Transcriber
     from actors.services import Services
-    from connectors.asyncio_bridge.bridge import Bridge
     from connectors.chat.platforms import TransportParts
-    from connectors.config.app import AdminConfig
     from runtime.actor.ref import ActorRef
     from runtime.telemetry.metrics import Counter, Metrics
 

@@ -32,7 +32,10 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
 from actors.errors import (
     NOT_STORED,
@@ -53,7 +56,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import BaseRoute
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
-    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
     from runtime.telemetry.metrics import Counter
 

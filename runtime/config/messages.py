@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import difflib
 import json
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterable, Iterator
+from typing import cast
 
 from msgspec import inspect as shapes
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from runtime.config.positions import Path as Way
-    from runtime.config.tree import Node
+from runtime.config.positions import Path as Way
+from runtime.config.tree import Node
 
 REFERENCE = '{ env = "NAME" } or { file = "path" }'
 

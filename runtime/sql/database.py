@@ -10,7 +10,7 @@ import abc
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 import trio
 
@@ -18,12 +18,13 @@ from runtime.errors import MisuseError
 from runtime.sql import read as reads
 from runtime.sql import rewriting
 from runtime.sql import write as rows
-from runtime.sql.facts import SqlFacts
-from runtime.sql.read import DELIVERY, EVENT, MESSAGE, NEVER, RECORD
+from runtime.sql.facts import Lookup, SqlFacts
+from runtime.sql.read import DELIVERY, EVENT, MESSAGE, NEVER, RECORD, Db, Row
 from runtime.store.database import (
     DROPPED,
     FIRST,
     MOST_NAMED,
+    Decide,
     JournalEntry,
     Mark,
     OldestOpen,
@@ -41,24 +42,17 @@ from runtime.store.rows import (
     BY_HAND,
     AnyRow,
     Commit,
+    Counts,
+    DeliveryState,
+    InboxState,
     StoredDelivery,
+    StoredEntry,
     StoredEvent,
     StoredMessage,
     StoredRecord,
+    StoredSnapshot,
 )
 from runtime.store.text import refuse_half_character
-
-if TYPE_CHECKING:
-    from runtime.sql.facts import Lookup
-    from runtime.sql.read import Db, Row
-    from runtime.store.database import Decide
-    from runtime.store.rows import (
-        Counts,
-        DeliveryState,
-        InboxState,
-        StoredEntry,
-        StoredSnapshot,
-    )
 
 T = TypeVar("T")
 

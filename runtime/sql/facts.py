@@ -14,12 +14,17 @@ How words are looked up, and vectors compared, each engine has its own way: `Loo
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from runtime.errors import DuplicateError
+from runtime.sql.read import Db, Row
 from runtime.store.facts import (
+    FactChange,
+    FactListing,
     FactLists,
+    FactSearch,
     ForgetFacts,
     Found,
     FoundFact,
@@ -34,13 +39,6 @@ from runtime.store.facts import (
     weight,
 )
 from runtime.store.text import refuse_half_character
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
-
-    from runtime.sql.read import Db, Row
-    from runtime.store.facts import FactChange, FactListing, FactSearch
-
 
 MOST_HITS = 400
 """Facts looked at for one word of a question, the newest: if more have it, it says

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import abc
 import contextlib
+from collections.abc import Callable, Collection
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import trio
 
@@ -17,7 +18,22 @@ from runtime.errors import CorruptError, MisuseError, StoreError, StoreUnavailab
 from runtime.sql import read as reads
 from runtime.sql import write as rows
 from runtime.sql.facts import Lookup, SqlFacts
-from runtime.store.port import refuse_keys, refuse_limit, refuse_misuse
+from runtime.store.jobs import Job
+from runtime.store.port import Done, refuse_keys, refuse_limit, refuse_misuse
+from runtime.store.rows import (
+    Answered,
+    Commit,
+    Committed,
+    Counts,
+    MessageKey,
+    Pruned,
+    StoredDelivery,
+    StoredEntry,
+    StoredEvent,
+    StoredMessage,
+    StoredRecord,
+    StoredSnapshot,
+)
 from runtime.store.text import refuse_half_character
 from runtime.store.threads import (
     DatabaseThread,
@@ -26,26 +42,6 @@ from runtime.store.threads import (
     ThreadOptions,
     WorkingThread,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    from runtime.store.jobs import Job
-    from runtime.store.port import Done
-    from runtime.store.rows import (
-        Answered,
-        Commit,
-        Committed,
-        Counts,
-        MessageKey,
-        Pruned,
-        StoredDelivery,
-        StoredEntry,
-        StoredEvent,
-        StoredMessage,
-        StoredRecord,
-        StoredSnapshot,
-    )
 
 
 class SqlOptions(ThreadOptions, Protocol):

@@ -11,7 +11,8 @@ before it is asked for anything.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NoReturn
+from collections.abc import Collection
+from typing import Literal, NoReturn
 
 import msgspec
 
@@ -22,20 +23,17 @@ from runtime.errors import (
     SequenceConflictError,
 )
 from runtime.sql.facts import change_facts
-from runtime.store.rows import Committed, Pruned
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from runtime.sql.read import Db
-    from runtime.store.rows import (
-        Accept,
-        Append,
-        Commit,
-        Enqueue,
-        Entry,
-        Snapshot,
-    )
+from runtime.sql.read import Db
+from runtime.store.rows import (
+    Accept,
+    Append,
+    Commit,
+    Committed,
+    Enqueue,
+    Entry,
+    Pruned,
+    Snapshot,
+)
 
 ACCEPT = """INSERT INTO inbox
     (id, connector, platform_id, part, epoch, stream, body, accepted_at, priority)

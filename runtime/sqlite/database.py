@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import apsw
 
 from runtime.disk import flush_file
 from runtime.errors import StoreRefusedError, StoreUnavailableError
 from runtime.sql.database import SqlInspection, SqlReader, SqlRepair
+from runtime.sql.read import Db, Row
 from runtime.sqlite import backup as backups
 from runtime.sqlite.copying import SqliteRows, unfinished_beside
 from runtime.sqlite.file import (
@@ -28,9 +28,6 @@ from runtime.sqlite.file import (
 )
 from runtime.sqlite.migrations import MIGRATIONS, migrate
 from runtime.sqlite.vectors import LOOKUP, extension, teach
-
-if TYPE_CHECKING:
-    from runtime.sql.read import Db, Row
 
 # Chosen: longer than any group commit takes, also on a slow disk.
 PATIENCE = SqliteOptions(busy_timeout=10.0)

@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import apsw
 
 from runtime.sql.facts import MOST_HITS, Lookup, marks
+from runtime.sql.read import Answer, Db
+from runtime.store.facts import FactSearch
 from runtime.store.vectors import cosine
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from runtime.sql.read import Answer, Db
-    from runtime.store.facts import FactSearch
 
 HITS = f"""SELECT rowid FROM fact_words WHERE fact_words MATCH ?
     ORDER BY rowid DESC LIMIT {MOST_HITS}"""

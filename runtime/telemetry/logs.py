@@ -23,18 +23,15 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
 from runtime.errors import KernelError
 from runtime.telemetry.log_writer import LIMIT, LineHandler, LogStream, PacedHandler
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 LONGEST_VALUE = 300
 """Characters of one field; a longer one, such as a message's text, is cut."""

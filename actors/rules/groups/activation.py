@@ -27,28 +27,26 @@ first matching route. Agents that are called answer all the same.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, assert_never
+from typing import Literal, assert_never
 
 import msgspec
 
 from actors.messages.commands import PlainText, parse_command
+from actors.messages.inbound import Inbound
 from actors.rules.groups.mentions import hailed, mentioned
 from actors.rules.groups.routes import (
     NO_GROUP,
+    Binding,
     GroupBehaviour,
     Routed,
+    RoutingTable,
     RuleVerdict,
     Unrouted,
     fitting,
 )
 from actors.rules.text.similarity import fold, holds
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from actors.messages.inbound import Inbound
-    from actors.rules.groups.routes import Binding, RoutingTable
 
 Reason = Literal[
     "always", "reply", "mention", "pattern", "window", "broadcast", "peer", "command"

@@ -8,8 +8,9 @@ of the router, so these decisions must survive it as well.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable
 
+from actors.messages.inbound import Inbound
 from actors.rules.groups.activation import (
     NOTHING_KNOWN,
     GroupVerdict,
@@ -17,13 +18,13 @@ from actors.rules.groups.activation import (
     judge,
     outcome_of,
 )
-from actors.rules.groups.routes import Outcome, Routed, is_for_activation, route
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from actors.messages.inbound import Inbound
-    from actors.rules.groups.routes import RoutingTable
+from actors.rules.groups.routes import (
+    Outcome,
+    Routed,
+    RoutingTable,
+    is_for_activation,
+    route,
+)
 
 
 class StickyRoutes:

@@ -6,26 +6,27 @@ the same objects, so that explanation and behaviour cannot differ.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import msgspec
 
+from actors.messages.inbound import Inbound
 from actors.rules.groups.access import AgentAccess, may_use
 from actors.rules.groups.activation import (
     REASONS,
     GroupListener,
+    Reason,
     Scene,
     Situation,
     judge,
 )
-from actors.rules.groups.routes import Unrouted, is_for_activation, route, told_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from actors.messages.inbound import Inbound
-    from actors.rules.groups.activation import Reason
-    from actors.rules.groups.routes import RoutingTable
+from actors.rules.groups.routes import (
+    RoutingTable,
+    Unrouted,
+    is_for_activation,
+    route,
+    told_of,
+)
 
 
 class RuleStep(msgspec.Struct, frozen=True):

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from actors.rules.groups.activation import CheckKind
 from actors.rules.prompt.untrusted import as_item, clean, harmless_name
-
-if TYPE_CHECKING:
-    from actors.rules.groups.activation import CheckKind
 
 MESSAGES = 4
 """Earlier messages that the model sees."""

@@ -6,16 +6,12 @@ are forgotten first, which only means that the person must mention the agent.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import msgspec
 
+from actors.messages.inbound import Inbound
 from actors.messages.keys import SessionKey
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from actors.messages.inbound import Inbound
 
 KIND = "reply_window"
 """The kind of their entries in the store."""

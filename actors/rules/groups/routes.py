@@ -17,20 +17,16 @@ belongs, and `activation.py` decides for each agent there whether it answers.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from fnmatch import translate
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
-from actors.config.routes import GroupConfig, RouteActivation
+from actors.config.routes import GroupConfig, RouteActivation, RouteConfig
+from actors.messages.inbound import Inbound
 from actors.rules.groups.mentions import mentioned
 from actors.rules.text.similarity import did_you_mean, fold, near_misses
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from actors.config.routes import RouteConfig
-    from actors.messages.inbound import Inbound
 
 RuleName = Literal[
     "addressed", "delegated", "mention", "binding", "default", "activation"

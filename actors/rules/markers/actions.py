@@ -7,14 +7,12 @@ before a conversation is closed, and a delegate finds everything done.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeVar
+from collections.abc import Callable
+from typing import Literal, TypeVar
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.rules.markers.tags import Family
+from actors.rules.markers.tags import Family
 
 
 class SaveFact(msgspec.Struct, frozen=True):

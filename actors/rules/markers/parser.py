@@ -21,11 +21,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
+from actors.messages.inbound import Role
 from actors.rules.markers import actions, tags
 from actors.rules.markers.actions import Action, Delegation
 from actors.rules.markers.control_words import plain, says_well
@@ -37,13 +39,7 @@ from actors.rules.markers.json_answers import (
 )
 from actors.rules.markers.line_stage import value_of
 from actors.rules.markers.sanitizer import Sanitizer, may_hold_markers
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.messages.inbound import Role
-    from actors.rules.markers.stage import Block
-
+from actors.rules.markers.stage import Block
 
 BadShape = Literal[
     "unclosed",

@@ -6,21 +6,16 @@ the tools. A place with nothing to say leaves its part empty.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from actors.config.prompt import ContextConfig
+from actors.messages.inbound import Inbound
 from actors.rules.markers.descriptions import Mode
 from actors.rules.markers.tags import Family
 from actors.rules.prompt.texts import ReplyStyle
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from actors.messages.inbound import Inbound
-
 
 BY_ITSELF: frozenset[Mode] = frozenset({"planning", "autonomous"})
 """Modes without a person's message."""

@@ -6,15 +6,10 @@ writes what can be shown there, and whether files can be sent by marks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from actors.config.prompt import GateName
-
-if TYPE_CHECKING:
-    from actors.rules.markers.descriptions import Mode
-
+from actors.rules.markers.descriptions import Mode
 
 NOBODY = "You are {name}, an assistant. Answer briefly."
 

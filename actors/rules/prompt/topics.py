@@ -7,15 +7,11 @@ misses paraphrases.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
+from actors.config.prompt import GateName
 from actors.rules.prompt.skills import LONGEST_LOOK, plain, says
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from actors.config.prompt import GateName
 
 # English, Spanish, German, Korean. Whole word forms, because endings are not guessed.
 # Korean words may have an ending.

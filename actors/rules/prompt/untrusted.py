@@ -32,18 +32,14 @@ import hashlib
 import hmac
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
+from actors.messages.inbound import Inbound, TranscriptLine
 from actors.rules.markers.tags import defuse
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from actors.messages.inbound import Inbound, TranscriptLine
-
 
 _HIDDEN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"

@@ -10,19 +10,21 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import msgspec
 
 from connectors.admin.settings import (
+    Origins,
     ProposedSetting,
     Way,
     differences,
     setting_rows,
 )
 from connectors.app.reload.rules import TABLE
+from connectors.config.app import AppConfig
 from connectors.settings.editing import EditedSettings, read_value
 from connectors.settings.load import load_app
 from connectors.settings.schema import explained
@@ -30,12 +32,6 @@ from runtime.config.messages import dotted, toml
 from runtime.config.tree import Origin
 from runtime.errors import MisuseError, SettingsError
 from runtime.secret import OpenText, Secret
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from connectors.admin.settings import Origins
-    from connectors.config.app import AppConfig
 
 RESTART = "it waits for a restart: {why}"
 RESERVED = (

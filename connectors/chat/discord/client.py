@@ -11,8 +11,9 @@ knows it.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import aiohttp
 import discord
@@ -20,8 +21,9 @@ import msgspec
 import trio
 from discord import abc
 from discord.http import HTTPClient, Route
+from discord.state import ConnectionState
 
-from connectors.asyncio_bridge.bridge import BridgeError
+from connectors.asyncio_bridge.bridge import Bridge, BridgeError
 from connectors.chat.accounts import TYPING_TIMEOUT, AgentAccount
 from connectors.chat.discord.events import (
     Came,
@@ -38,6 +40,7 @@ from connectors.chat.discord.events import (
     Resumed,
     number,
 )
+from connectors.chat.discord.platform import DiscordAccountConfig, DiscordConfig
 from connectors.chat.requests import (
     LONGEST_QUOTE,
     BusyError,
@@ -51,15 +54,6 @@ from connectors.chat.requests import (
     texts,
 )
 from connectors.files.blobs import seconds_for
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
-
-    from discord.state import ConnectionState
-
-    from connectors.asyncio_bridge.bridge import Bridge
-    from connectors.chat.discord.platform import DiscordAccountConfig, DiscordConfig
-
 
 GATEWAY = "wss://gateway.discord.gg"
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import httpx
 import msgspec
 import trio
 
 from connectors.admin.probes import ABOUT, Finding, Probe
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
-    from connectors.chat.discord.platform import DiscordAccountConfig, DiscordConfig
+from connectors.chat.discord.platform import DiscordAccountConfig, DiscordConfig
 
 T = TypeVar("T")
 

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 import trio
 
-from connectors.asyncio_bridge.bridge import BridgeBusyError, BridgeClosedError
+from connectors.asyncio_bridge.bridge import Bridge, BridgeBusyError, BridgeClosedError
 from connectors.chat.inbound import in_words, shown_name
 from connectors.chat.requests import (
     Json,
@@ -30,11 +31,6 @@ from connectors.chat.requests import (
     texts,
     whole,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from connectors.asyncio_bridge.bridge import Bridge
 
 EPOCH_MS = 1_420_070_400_000
 TIME_SHIFT = 22

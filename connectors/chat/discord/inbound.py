@@ -24,7 +24,7 @@ from actors.messages.inbound import Address, Attachment, Inbound, Quoted
 from actors.rules.text.limits import RecentMap
 from connectors.chat.accounts import Family, PlatformCounters, PlatformMetrics
 from connectors.chat.discord import markup
-from connectors.chat.discord.client import READY_AFTER, DiscordClient
+from connectors.chat.discord.client import READY_AFTER, DiscordAccount, DiscordClient
 from connectors.chat.discord.events import (
     MOST_EVENTS,
     DiscordMessage,
@@ -39,8 +39,10 @@ from connectors.chat.inbound import (
     MOST_IN_ALL,
     NO_ROOM,
     Album,
+    Found,
     SeenMessages,
     Submission,
+    Trouble,
     left_out,
 )
 from connectors.chat.requests import (
@@ -58,10 +60,8 @@ if TYPE_CHECKING:
 
     from actors.transport import Ingress
     from connectors.asyncio_bridge.bridge import Bridge
-    from connectors.chat.discord.client import DiscordAccount
     from connectors.chat.discord.listener import DiscordBookmarks
     from connectors.chat.discord.platform import DiscordConfig
-    from connectors.chat.inbound import Found, Trouble
     from runtime.clock import Clock
     from runtime.ids import IdSource
 

@@ -11,22 +11,25 @@ of what is behind it some may have been, which the database knows.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import msgspec
 import trio
 
+from actors.transport import Ingress
 from connectors.chat.accounts import AccountHealth, BackgroundTyping
 from connectors.chat.bookmarks import ConnectorShelf, KeptRows, ReadMarks, read_bookmark
 from connectors.chat.discord import inbound as slash
-from connectors.chat.discord.client import DiscordClient
+from connectors.chat.discord.client import DiscordAccount, DiscordClient
 from connectors.chat.discord.events import (
     Came,
     Changed,
     Channel,
     Connected,
     DiscordSkipped,
+    Event,
     EventQueue,
     GatewayReady,
     Invoked,
@@ -40,6 +43,7 @@ from connectors.chat.discord.events import (
 )
 from connectors.chat.discord.inbound import (
     DiscordCommands,
+    DiscordShared,
     DiscordSubmitter,
     MessageInScene,
 )
@@ -55,15 +59,6 @@ from connectors.chat.requests import (
 )
 from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from actors.transport import Ingress
-    from connectors.chat.discord.client import DiscordAccount
-    from connectors.chat.discord.events import Event
-    from connectors.chat.discord.inbound import DiscordShared
-
 
 KIND = "discord_place"
 

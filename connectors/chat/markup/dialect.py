@@ -21,13 +21,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeAlias
+from typing import ClassVar, Literal, Protocol, TypeAlias
 
 import msgspec
 
-if TYPE_CHECKING:
-    from actors.messages.deliveries import Delivery
-
+from actors.messages.deliveries import Delivery
 
 Mark = Literal["strong", "em", "strike"]
 Align = Literal["left", "right", "center", ""]

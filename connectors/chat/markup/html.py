@@ -10,25 +10,27 @@ to allow; all that is written here is among them.
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING
 
 from connectors.chat.markup.dialect import (
+    Align,
+    Block,
     Break,
     Code,
     Fence,
     Heading,
+    Inline,
     Item,
     Items,
+    Mark,
+    Marks,
     Paragraph,
+    Piece,
     Quote,
     Rule,
     Table,
     Text,
     WebLink,
 )
-
-if TYPE_CHECKING:
-    from connectors.chat.markup.dialect import Align, Block, Inline, Mark, Marks, Piece
 
 TAGS: dict[Mark, str] = {"strong": "strong", "em": "em", "strike": "s"}
 BOXES = {True: "☑ ", False: "☐ "}

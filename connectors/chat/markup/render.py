@@ -6,22 +6,27 @@ The writer walks the tree; the dialect says how each part is written.
 from __future__ import annotations
 
 import unicodedata
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from connectors.chat.markup import html as web
 from connectors.chat.markup.dialect import (
     JOINT,
+    Align,
+    Block,
     Break,
     Code,
     Dialect,
     Fence,
     Heading,
     Inline,
+    Item,
     Items,
+    Mark,
+    Marks,
     MarkupLine,
     Paragraph,
+    Piece,
     Quote,
     Rule,
     Table,
@@ -30,9 +35,6 @@ from connectors.chat.markup.dialect import (
     words_of,
 )
 from connectors.chat.markup.parse import read
-
-if TYPE_CHECKING:
-    from connectors.chat.markup.dialect import Align, Block, Item, Mark, Marks, Piece
 
 RULE = "———"
 DONE, OPEN = "☑ ", "☐ "

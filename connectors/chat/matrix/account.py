@@ -10,9 +10,10 @@ import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 from urllib.parse import quote
 
+import httpx
 import msgspec
 import trio
 
@@ -34,10 +35,6 @@ from connectors.chat.requests import (
     text,
     whole,
 )
-
-if TYPE_CHECKING:
-    import httpx
-
 
 CLIENT = "/_matrix/client/v3"
 

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from actors.messages.deliveries import Delivery
+from actors.messages.inbound import SentFile
 from connectors.chat.markup.render import rendered_html
 from connectors.chat.matrix.platform import PLATFORM
-
-if TYPE_CHECKING:
-    from actors.messages.deliveries import Delivery
-    from actors.messages.inbound import SentFile
-    from connectors.chat.requests import Json
+from connectors.chat.requests import Json
 
 PLAIN = re.compile(r"<p>[^<&]*</p>\s*")
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+
+import httpx
 
 from connectors.admin.probes import ABOUT, Finding, Probe
 from connectors.chat.matrix.account import (
@@ -12,14 +14,8 @@ from connectors.chat.matrix.account import (
     MatrixCall,
     path_of,
 )
+from connectors.chat.matrix.platform import MatrixAccountConfig, MatrixConfig
 from connectors.chat.requests import PlatformError, ShutOutError, tables, text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import httpx
-
-    from connectors.chat.matrix.platform import MatrixAccountConfig, MatrixConfig
 
 BY_PASSWORD = "m.login.password"  # noqa: S105  the name of a way to log in
 

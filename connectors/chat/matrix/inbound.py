@@ -19,9 +19,15 @@ from actors.messages.inbound import Address, Attachment, Inbound, Quoted, SentFi
 from actors.rules.text.limits import RecentMap
 from connectors.chat.inbound import MOST_IN_ALL, Submission, Trouble, left_out
 from connectors.chat.matrix import content
-from connectors.chat.matrix.account import MatrixBody, MatrixCall, path_of
+from connectors.chat.matrix.account import (
+    MatrixAccount,
+    MatrixBody,
+    MatrixCall,
+    path_of,
+)
 from connectors.chat.matrix.events import (
     SAID,
+    MatrixFile,
     MatrixMessage,
     MatrixSkipped,
     is_id,
@@ -29,7 +35,14 @@ from connectors.chat.matrix.events import (
     relations,
     without_fallback,
 )
-from connectors.chat.matrix.rooms import Room, RoomDeadlines, come_or_go, local_part
+from connectors.chat.matrix.rooms import (
+    MatrixShared,
+    Outcome,
+    Room,
+    RoomDeadlines,
+    come_or_go,
+    local_part,
+)
 from connectors.chat.requests import (
     BusyError,
     Json,
@@ -51,10 +64,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
 
     from actors.transport import Ingress
-    from connectors.chat.matrix.account import MatrixAccount
-    from connectors.chat.matrix.events import MatrixFile
     from connectors.chat.matrix.listener import RoomNews
-    from connectors.chat.matrix.rooms import MatrixShared, Outcome
 
 
 AUTHENTICATED = "/_matrix/client/v1/media/download"

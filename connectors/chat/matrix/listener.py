@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 import trio
 
+from actors.transport import Ingress
 from connectors.chat.accounts import AccountHealth, BackgroundTyping
 from connectors.chat.bookmarks import read_bookmark
 from connectors.chat.inbound import Lanes
-from connectors.chat.matrix.account import MatrixCall, path_of
+from connectors.chat.matrix.account import MatrixAccount, MatrixCall, path_of
 from connectors.chat.matrix.events import SAID
 from connectors.chat.matrix.inbound import MatrixArrivals, waiting
-from connectors.chat.matrix.rooms import come_or_go
+from connectors.chat.matrix.rooms import MatrixShared, Outcome, come_or_go
 from connectors.chat.matrix.senders import StaleSigns
 from connectors.chat.requests import (
     LONGEST_WAIT,
@@ -31,13 +33,6 @@ from connectors.chat.requests import (
 )
 from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
-
-    from actors.transport import Ingress
-    from connectors.chat.matrix.account import MatrixAccount
-    from connectors.chat.matrix.rooms import MatrixShared, Outcome
 
 
 class RoomNews(msgspec.Struct, frozen=True):

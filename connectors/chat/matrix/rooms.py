@@ -18,8 +18,13 @@ import msgspec
 import trio
 
 from connectors.chat.accounts import Family, PlatformCounters, PlatformMetrics
-from connectors.chat.inbound import shown_name
-from connectors.chat.matrix.account import MatrixCall, path_of
+from connectors.chat.inbound import SeenMessages, shown_name
+from connectors.chat.matrix.account import (
+    Homeserver,
+    MatrixAccount,
+    MatrixCall,
+    path_of,
+)
 from connectors.chat.matrix.events import Reason
 from connectors.chat.requests import (
     BusyError,
@@ -39,8 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from connectors.chat.bookmarks import Bookmarks
-    from connectors.chat.inbound import SeenMessages
-    from connectors.chat.matrix.account import Homeserver, MatrixAccount
     from connectors.chat.matrix.inbound import Quotes
     from connectors.chat.matrix.listener import InvitePolicy
     from connectors.chat.matrix.platform import MatrixConfig

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 import trio
 
 from actors.errors import DeliveryRefusedError
+from actors.messages.deliveries import Edit, Reaction
+from actors.transport import Ingress
 from connectors.chat.accounts import prefixed, ready_accounts
 from connectors.chat.matrix import content
-from connectors.chat.matrix.account import MatrixCall, path_of
+from connectors.chat.matrix.account import MatrixAccount, MatrixCall, path_of
+from connectors.chat.matrix.rooms import MatrixRooms, MatrixShared, Room
 from connectors.chat.requests import (
     Json,
     LostError,
@@ -24,14 +27,6 @@ from connectors.chat.requests import (
 )
 from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from actors.messages.deliveries import Edit, Reaction
-    from actors.transport import Ingress
-    from connectors.chat.matrix.account import MatrixAccount
-    from connectors.chat.matrix.rooms import MatrixRooms, MatrixShared, Room
 
 NOT_THERE = frozenset({"M_FORBIDDEN", "M_NOT_FOUND"})
 

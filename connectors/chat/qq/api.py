@@ -8,22 +8,27 @@ Source: QQ, "接口调用与鉴权", "发送消息", "富媒体消息" and "错�
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
+import httpx
 import msgspec
 import trio
 
 from connectors.chat.accounts import AgentAccount
+from connectors.chat.qq.platform import QQAccountConfig, QQConfig
 from connectors.chat.requests import (
     LONGEST_QUOTE,
     BusyError,
+    HttpAnswer,
     HttpPool,
     Json,
     LostError,
     PlatformError,
     RefusedError,
+    RequestContent,
     ShutOutError,
+    Upload,
     decode,
     read_json,
     table,
@@ -32,14 +37,6 @@ from connectors.chat.requests import (
     whole,
 )
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import httpx
-
-    from connectors.chat.qq.platform import QQAccountConfig, QQConfig
-    from connectors.chat.requests import HttpAnswer, RequestContent, Upload
 
 LOG = EventLog("qq")
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+
+import httpx
 
 from connectors.admin.probes import ABOUT, Finding, Probe
 from connectors.chat.qq.api import QQAccount
+from connectors.chat.qq.platform import QQConfig
 from connectors.chat.requests import PlatformError, ShutOutError, table, text, whole
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import httpx
-
-    from connectors.chat.qq.platform import QQConfig
 
 WITHIN = 8.0
 """Seconds for each question; the probe itself ends a little later."""

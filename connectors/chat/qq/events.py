@@ -9,7 +9,8 @@ from __future__ import annotations
 import html
 import re
 from base64 import b64decode
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
 
@@ -26,9 +27,6 @@ from connectors.chat.requests import (
     texts,
     whole,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 PlaceKind = Literal["user", "group", "channel", "dm"]
 

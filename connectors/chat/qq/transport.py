@@ -12,11 +12,13 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b64encode
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
+import httpx
 import msgspec
 import trio
 
@@ -65,15 +67,9 @@ from connectors.chat.requests import (
     translated,
 )
 from connectors.files.blobs import bytes_of, seconds_for
+from runtime.clock import Clock
+from runtime.ids import IdSource
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import httpx
-
-    from runtime.clock import Clock
-    from runtime.ids import IdSource
 
 
 class AnswerRule(NamedTuple):

@@ -6,7 +6,10 @@ What is asked of Slack (methods, files, and a connection that events come by) is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Protocol
 
 import trio
 
@@ -19,16 +22,9 @@ from connectors.chat.requests import (
     ShutOutError,
     text,
 )
+from connectors.chat.slack.platform import SlackAccountConfig
 from connectors.files.blobs import seconds_for
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from contextlib import AbstractAsyncContextManager
-    from pathlib import Path
-
-    from connectors.chat.slack.platform import SlackAccountConfig
-
 
 LOG = EventLog("slack")
 

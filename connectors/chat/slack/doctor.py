@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
+import httpx
 import msgspec
 
 from connectors.admin.probes import ABOUT, Finding, Probe
 from connectors.asyncio_bridge.bridge import Bridge
 from connectors.chat.requests import PlatformError, text
-from connectors.chat.slack.account import SlackAccount
+from connectors.chat.slack.account import SlackAccount, SlackLine
+from connectors.chat.slack.platform import SlackAccountConfig, SlackConfig
 from connectors.chat.slack.sdk import SdkWire
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import httpx
-
-    from connectors.chat.slack.account import SlackLine
-    from connectors.chat.slack.platform import SlackAccountConfig, SlackConfig
 
 WITHIN = 10.0
 """Seconds that one app is asked for."""

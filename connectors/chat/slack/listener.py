@@ -16,15 +16,16 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 from urllib.parse import parse_qsl
 
 import msgspec
 import trio
 
+from actors.transport import Ingress
 from connectors.chat.accounts import AccountHealth, BackgroundTyping
 from connectors.chat.bookmarks import read_bookmark
 from connectors.chat.platforms import PlatformAnswer, PlatformCall, Terms
@@ -44,18 +45,12 @@ from connectors.chat.requests import (
     text,
     until_answered,
 )
+from connectors.chat.slack.account import SlackAccount, SlackConnection
 from connectors.chat.slack.events import Mark, after, at, is_ts, next_cursor, order
 from connectors.chat.slack.inbound import SlackArrivals
+from connectors.chat.slack.senders import SlackShared
 from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Mapping
-
-    from actors.transport import Ingress
-    from connectors.chat.slack.account import SlackAccount, SlackConnection
-    from connectors.chat.slack.senders import SlackShared
-
 
 Ask = Callable[[str, Json], Awaitable[Json]]
 """Calls a method until it answers."""

@@ -15,9 +15,10 @@ waits, gives up and reports as for every other platform.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Protocol, TypeVar, TypeVarTuple, cast
+from pathlib import Path
+from typing import BinaryIO, Protocol, TypeVar, TypeVarTuple, cast
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -26,7 +27,7 @@ import trio
 from slack_sdk.errors import SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from connectors.asyncio_bridge.bridge import BridgeError
+from connectors.asyncio_bridge.bridge import Bridge, BridgeError
 from connectors.chat.requests import (
     BusyError,
     GoneError,
@@ -40,14 +41,6 @@ from connectors.chat.requests import (
     text,
     wait_asked,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
-    from pathlib import Path
-    from typing import BinaryIO
-
-    from connectors.asyncio_bridge.bridge import Bridge
-
 
 LONGEST_CODE = 100
 """Characters of Slack's own word that are told."""

@@ -7,7 +7,6 @@ hear a message, one submits it. An agent's answers go out by its own app.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import trio
 
@@ -21,9 +20,10 @@ from connectors.chat.accounts import (
 )
 from connectors.chat.bookmarks import Bookmarks, ConnectorShelf, StoredBookmarks
 from connectors.chat.inbound import SeenMessages
+from connectors.chat.platforms import TransportParts
 from connectors.chat.requests import LostError, RefusedError, text, translated
 from connectors.chat.slack import senders as reconciling
-from connectors.chat.slack.account import SlackAccount
+from connectors.chat.slack.account import SlackAccount, SlackWire
 from connectors.chat.slack.events import is_ts, message_id
 from connectors.chat.slack.inbound import SlackPeople
 from connectors.chat.slack.listener import SlackListener
@@ -39,10 +39,6 @@ from connectors.chat.slack.senders import (
     SlackUploads,
 )
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from connectors.chat.platforms import TransportParts
-    from connectors.chat.slack.account import SlackWire
 
 LOG = EventLog("slack")
 

@@ -35,11 +35,10 @@ from connectors.chat.requests import (
     ShutOutError,
     Upload,
 )
-from connectors.chat.telegram.events import ApiAnswer, User, whole
+from connectors.chat.telegram.events import ApiAnswer, Parameters, User, whole
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from connectors.chat.telegram.events import Parameters
     from connectors.chat.telegram.platform import TelegramAccountConfig, TelegramConfig
     from connectors.chat.telegram.senders import TelegramShared
     from runtime.secret import Secret

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
+import httpx
 import trio
 
 from connectors.admin.probes import ABOUT, Finding, Probe
 from connectors.chat.requests import PlatformError, ShutOutError
 from connectors.chat.telegram.account import TelegramAccount
+from connectors.chat.telegram.events import User, WebhookState
 from connectors.chat.telegram.listener import address_of, known_webhook
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import httpx
-
-    from connectors.chat.telegram.events import User, WebhookState
-    from connectors.chat.telegram.platform import TelegramConfig
+from connectors.chat.telegram.platform import TelegramConfig
 
 WITHIN = 10.0
 """Seconds for each bot."""

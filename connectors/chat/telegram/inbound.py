@@ -5,14 +5,23 @@ No file is fetched for somebody who may not write: a stranger has us carry nothi
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 import trio
 
 from actors.messages.inbound import Address, Attachment, Inbound, Quoted
-from connectors.chat.inbound import MOST_IN_ALL, Album, Submission, left_out
+from actors.transport import Ingress
+from connectors.chat.inbound import (
+    MOST_IN_ALL,
+    Album,
+    Ended,
+    Submission,
+    Trouble,
+    left_out,
+)
 from connectors.chat.markup.dialect import UNKNOWN, command_of
 from connectors.chat.requests import (
     PlatformError,
@@ -21,7 +30,7 @@ from connectors.chat.requests import (
     until_answered,
 )
 from connectors.chat.telegram import markup
-from connectors.chat.telegram.account import TelegramCall
+from connectors.chat.telegram.account import TelegramAccount, TelegramCall
 from connectors.chat.telegram.events import (
     ChatName,
     Event,
@@ -31,21 +40,16 @@ from connectors.chat.telegram.events import (
     MessageName,
     Moved,
     Pressed,
+    TelegramAttachment,
     TelegramMessage,
+    Update,
+    User,
     read,
     with_agents,
 )
+from connectors.chat.telegram.senders import Outcome, TelegramShared
 from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
-    from actors.transport import Ingress
-    from connectors.chat.inbound import Ended, Trouble
-    from connectors.chat.telegram.account import TelegramAccount
-    from connectors.chat.telegram.events import TelegramAttachment, Update, User
-    from connectors.chat.telegram.senders import Outcome, TelegramShared
 
 LOG = EventLog("telegram")
 

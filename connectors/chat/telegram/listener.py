@@ -18,12 +18,15 @@ from __future__ import annotations
 import fcntl
 import hmac
 import os
+from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import trio
 
+from actors.transport import Ingress
+from connectors.chat.accounts import BackgroundTyping
 from connectors.chat.bookmarks import read_bookmark
 from connectors.chat.inbound import Lanes
 from connectors.chat.requests import (
@@ -44,26 +47,18 @@ from connectors.chat.telegram.account import (
 from connectors.chat.telegram.events import (
     KINDS,
     Malformed,
+    Update,
     WebhookState,
     read_update,
     read_updates,
     whole,
 )
 from connectors.chat.telegram.inbound import Spoken, TelegramArrivals
+from connectors.chat.telegram.platform import TelegramConfig
+from connectors.chat.telegram.senders import TelegramShared
+from runtime.clock import Clock
 from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
-    from pathlib import Path
-
-    from actors.transport import Ingress
-    from connectors.chat.accounts import BackgroundTyping
-    from connectors.chat.telegram.events import Update
-    from connectors.chat.telegram.platform import TelegramConfig
-    from connectors.chat.telegram.senders import TelegramShared
-    from runtime.clock import Clock
-
 
 LOG = EventLog("telegram")
 

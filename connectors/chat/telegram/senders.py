@@ -15,14 +15,18 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Literal, Protocol
+from pathlib import Path
+from typing import Literal, Protocol
 
 import msgspec
 import trio
 
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
+from actors.messages.deliveries import Edit, Reaction
+from actors.messages.inbound import Address, SentFile
 from connectors.chat.accounts import (
     SOON,
     Family,
@@ -32,6 +36,8 @@ from connectors.chat.accounts import (
     ready_accounts,
 )
 from connectors.chat.bookmarks import ConnectorShelf, KeptRows
+from connectors.chat.inbound import SeenMessages
+from connectors.chat.platforms import Gates
 from connectors.chat.requests import (
     PlatformError,
     RefusedError,
@@ -40,35 +46,25 @@ from connectors.chat.requests import (
     translated,
 )
 from connectors.chat.telegram import markup
-from connectors.chat.telegram.account import MovedError, TelegramCall
+from connectors.chat.telegram.account import MovedError, TelegramAccount, TelegramCall
 from connectors.chat.telegram.events import (
     ChatMember,
     MessageName,
     Reason,
     SentMessage,
+    TelegramMessage,
+    User,
     fingerprint,
     read_chat,
     read_message,
 )
+from connectors.chat.telegram.markup import Params
+from connectors.chat.telegram.platform import TelegramConfig
 from connectors.files.blobs import seconds_for
+from runtime.clock import Clock
 from runtime.errors import StoreError
+from runtime.ids import IdSource
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from actors.messages.deliveries import Edit, Reaction
-    from actors.messages.inbound import Address, SentFile
-    from connectors.chat.inbound import SeenMessages
-    from connectors.chat.platforms import Gates
-    from connectors.chat.telegram.account import TelegramAccount
-    from connectors.chat.telegram.events import TelegramMessage, User
-    from connectors.chat.telegram.markup import Params
-    from connectors.chat.telegram.platform import TelegramConfig
-    from runtime.clock import Clock
-    from runtime.ids import IdSource
-
 
 LOG = EventLog("telegram")
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 import stat
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 import msgspec
 import trio
@@ -18,12 +19,7 @@ import trio
 from actors.errors import ChatError
 from actors.messages.deliveries import Draft
 from runtime.errors import KernelError
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from runtime.ids import IdSource
-
+from runtime.ids import IdSource
 
 CHAT: Final = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 """What a terminal's conversation may be called."""

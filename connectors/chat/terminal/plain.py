@@ -19,8 +19,8 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol, TextIO
+from collections.abc import Callable, Iterable
+from typing import Protocol, TextIO
 
 import msgspec
 import trio
@@ -42,10 +42,6 @@ from connectors.chat.terminal.client import (
     files_in,
 )
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 # Chosen: ten times what a message may have unless the settings say otherwise, so that
 # whoever takes it in says how much too long it is.

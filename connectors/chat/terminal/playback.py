@@ -25,8 +25,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 import trio
@@ -36,18 +35,13 @@ from actors.messages.deliveries import Abilities, Delivery, Draft, TakesFiles, T
 from actors.messages.inbound import Address, Inbound, Quoted
 from actors.outbound.draft_rules import DraftPiece
 from actors.rules.text.similarity import did_you_mean, near_misses
+from actors.transport import Ingress
 from connectors.chat.terminal.plain import Console, Printer, TerminalWriter
 from connectors.files.blobs import BlobFolder, with_path
+from runtime.clock import Clock
 from runtime.errors import KernelError, SettingsError, SettingsListError
+from runtime.ids import IdSource
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.transport import Ingress
-    from runtime.clock import Clock
-    from runtime.ids import IdSource
-
 
 LOG = EventLog("playing")
 

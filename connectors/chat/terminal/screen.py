@@ -18,20 +18,26 @@ import re
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 import msgspec
 import trio
 from markdown_it import MarkdownIt
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import run_in_terminal
-from prompt_toolkit.completion import Completer, Completion, PathCompleter
+from prompt_toolkit.completion import (
+    CompleteEvent,
+    Completer,
+    Completion,
+    PathCompleter,
+)
 from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import ANSI, AnyFormattedText, merge_formatted_text
 from prompt_toolkit.history import FileHistory, InMemoryHistory
-from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.markdown import CodeBlock, Heading, Markdown, TableElement
 from rich.padding import Padding
@@ -43,6 +49,7 @@ from rich.theme import Theme
 from connectors.admin.display import make_safe
 from connectors.chat.terminal.client import (
     FromCompany,
+    TerminalClient,
     TerminalDraft,
     TerminalRoster,
     TerminalSettled,
@@ -60,14 +67,6 @@ from connectors.chat.terminal.plain import (
     unanswered_text,
 )
 from runtime import __version__
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from prompt_toolkit.completion import CompleteEvent
-    from prompt_toolkit.key_binding import KeyPressEvent
-
-    from connectors.chat.terminal.client import TerminalClient
 
 PROMPT = "you> "
 KEYS = (

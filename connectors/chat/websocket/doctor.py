@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+
+import httpx
 
 from connectors.admin.probes import (
     ABOUT,
@@ -13,13 +15,7 @@ from connectors.admin.probes import (
     look_at_pages,
     look_at_port,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import httpx
-
-    from connectors.chat.websocket.platform import WebSocketConfig
+from connectors.chat.websocket.platform import WebSocketConfig
 
 UPGRADE_REQUIRED = 426
 

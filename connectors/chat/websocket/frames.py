@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from actors.messages.deliveries import Draft, Typing
+from connectors.chat.outbox import StoredAnswer
 from runtime.store.text import why_no_json
-
-if TYPE_CHECKING:
-    from actors.messages.deliveries import Draft, Typing
-    from connectors.chat.outbox import StoredAnswer
 
 
 class SocketError(Exception):

@@ -12,8 +12,8 @@ from __future__ import annotations
 import contextlib
 import hmac
 from collections import deque
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import msgspec
 import pykka
@@ -28,11 +28,12 @@ from actors.errors import (
     SenderRefusedError,
     StoppingError,
 )
+from actors.messages.deliveries import Draft, Typing
 from actors.messages.inbound import Address, Inbound
-from actors.transport import RefusedAttempt
+from actors.transport import Ingress, RefusedAttempt
 from connectors.chat.inbound import attachment
-from connectors.chat.outbox import platform_id
-from connectors.chat.server_transport import caller_at
+from connectors.chat.outbox import ClientOutbox, platform_id
+from connectors.chat.server_transport import AwaitedMessages, caller_at
 from connectors.chat.websocket import frames
 from connectors.chat.websocket.connection import ClientConnection, Head, close_code
 from connectors.chat.websocket.frames import (
@@ -44,21 +45,12 @@ from connectors.chat.websocket.frames import (
     Ping,
     Say,
 )
+from connectors.chat.websocket.platform import WebSocketConfig
+from runtime.clock import Clock
 from runtime.errors import KernelError, StoreError
+from runtime.ids import IdSource
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from actors.messages.deliveries import Draft, Typing
-    from actors.transport import Ingress
-    from connectors.chat.outbox import ClientOutbox
-    from connectors.chat.server_transport import AwaitedMessages
-    from connectors.chat.websocket.platform import WebSocketConfig
-    from runtime.clock import Clock
-    from runtime.ids import IdSource
-    from runtime.telemetry.metrics import Metrics
-
+from runtime.telemetry.metrics import Metrics
 
 HELLO_WITHIN = 10.0
 """Seconds a client has to ask for a WebSocket, and where needed to show a key."""

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import secrets
 import socket
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import trio
 from msgspec import structs
 
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
 from actors.messages.deliveries import Abilities, Delivery, Draft, Typing
+from actors.messages.inbound import Inbound
+from actors.transport import Ingress
 from connectors.chat.outbox import ClientOutbox, client_name
+from connectors.chat.platforms import TransportParts
 from connectors.chat.server_transport import (
     AwaitedMessages,
     ListenError,
@@ -27,6 +30,7 @@ from connectors.chat.server_transport import (
 from connectors.chat.websocket import frames
 from connectors.chat.websocket.connection import ClientConnection
 from connectors.chat.websocket.frames import ClientGoneError, ClientRefusedError
+from connectors.chat.websocket.platform import WebSocketConfig
 from connectors.chat.websocket.session import (
     HELLO_WITHIN,
     Guest,
@@ -41,14 +45,6 @@ from connectors.config.checks import is_loopback
 from runtime.errors import StoreError, StoreUnavailableError
 from runtime.fairness import PlacesHeld
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.messages.inbound import Inbound
-    from actors.transport import Ingress
-    from connectors.chat.platforms import TransportParts
-    from connectors.chat.websocket.platform import WebSocketConfig
 
 LOG = EventLog("websocket")
 

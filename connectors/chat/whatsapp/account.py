@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import httpx
 import msgspec
 import trio
 
@@ -34,12 +34,7 @@ from connectors.chat.whatsapp import markup
 from connectors.chat.whatsapp.events import read_error
 from connectors.chat.whatsapp.platform import WhatsAppAccountConfig
 from connectors.files.blobs import seconds_for
-
-if TYPE_CHECKING:
-    import httpx
-
-    from runtime.secret import Secret
-
+from runtime.secret import Secret
 
 MOST_ANSWER = 1024 * 1024
 """Bytes of any answer that is no file."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+
+import httpx
 
 from connectors.admin.probes import ABOUT, Finding, Probe
 from connectors.chat.requests import (
@@ -16,13 +18,7 @@ from connectors.chat.requests import (
     text,
 )
 from connectors.chat.whatsapp.account import GraphApi, WhatsAppAccount
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import httpx
-
-    from connectors.chat.whatsapp.platform import WhatsAppConfig
+from connectors.chat.whatsapp.platform import WhatsAppConfig
 
 WITHIN = 8.0
 """Seconds for each number; the probe itself ends a little later."""

@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import hmac
 import secrets
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 import trio
@@ -28,26 +29,27 @@ import trio
 from actors.errors import ChatError, MessageRefusedError, OverloadedError, StoppingError
 from actors.messages.inbound import Address, Attachment, Inbound, Quoted
 from actors.rules.text.limits import RecentMap
+from actors.transport import Ingress
 from actors.webhooks.signature import GITHUB_SIGNATURE, SHORTEST_KEY, Rejected, verify
 from connectors.chat.accounts import Family, PlatformCounters, PlatformMetrics
 from connectors.chat.inbound import MOST_IN_ALL, left_out, words_of
 from connectors.chat.platforms import PlatformAnswer, PlatformCall, Terms
 from connectors.chat.requests import BusyError, PlatformError
 from connectors.chat.whatsapp import markup
-from connectors.chat.whatsapp.events import Reason, Status, WhatsAppNews, read_news
+from connectors.chat.whatsapp.account import WhatsAppAccount
+from connectors.chat.whatsapp.events import (
+    Reason,
+    Status,
+    WhatsAppFile,
+    WhatsAppMessage,
+    WhatsAppNews,
+    read_news,
+)
+from connectors.chat.whatsapp.platform import WhatsAppConfig
+from runtime.clock import Clock
 from runtime.errors import KernelError, StoreUnavailableError
+from runtime.ids import IdSource
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-
-    from actors.transport import Ingress
-    from connectors.chat.whatsapp.account import WhatsAppAccount
-    from connectors.chat.whatsapp.events import WhatsAppFile, WhatsAppMessage
-    from connectors.chat.whatsapp.platform import WhatsAppConfig
-    from runtime.clock import Clock
-    from runtime.ids import IdSource
-
 
 LOG = EventLog("whatsapp")
 

@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import msgspec
 
@@ -28,12 +28,9 @@ from connectors.chat.markup.dialect import (
     without_ticks,
 )
 from connectors.chat.markup.render import rendered
+from connectors.chat.requests import Json
 from connectors.chat.whatsapp.platform import PLATFORM, TemplateConfig
 from connectors.fetch.messages import TEXTS
-
-if TYPE_CHECKING:
-    from connectors.chat.requests import Json
-
 
 MARKS: dict[Mark, tuple[str, str]] = {
     "strong": ("*", "*"),

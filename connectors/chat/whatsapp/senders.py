@@ -6,27 +6,23 @@ Sent messages never change.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import trio
 
 from actors.errors import DeliveryBusyError, DeliveryRefusedError, DeliveryUnknownError
+from actors.messages.deliveries import Delivery, Edit, Reaction
+from actors.messages.inbound import SentFile
 from actors.rules.text.limits import RecentMap
 from connectors.chat.accounts import prefixed, window_closed
+from connectors.chat.platforms import TransportParts
 from connectors.chat.requests import RefusedError, translated
 from connectors.chat.whatsapp import markup
+from connectors.chat.whatsapp.account import WhatsAppAccount
 from connectors.chat.whatsapp.events import MissingError, WindowError
+from connectors.chat.whatsapp.inbound import WhatsAppShared
 from connectors.chat.whatsapp.platform import PLATFORM
 from connectors.files.blobs import BlobFolder, bytes_of
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from actors.messages.deliveries import Delivery, Edit, Reaction
-    from actors.messages.inbound import SentFile
-    from connectors.chat.platforms import TransportParts
-    from connectors.chat.whatsapp.account import WhatsAppAccount
-    from connectors.chat.whatsapp.inbound import WhatsAppShared
-
 
 LOG = EventLog("whatsapp")
 

@@ -7,13 +7,13 @@ that brings back our marker shows that the message was sent.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import trio
 
 from actors.journal.outbox import spoken
 from actors.messages.deliveries import Abilities, Delivery, Typing
+from actors.transport import Ingress
 from connectors.chat.accounts import PlatformMetrics, PlatformTransport
+from connectors.chat.platforms import TransportParts
 from connectors.chat.requests import (
     LostError,
     PlatformError,
@@ -38,10 +38,6 @@ from connectors.chat.whatsapp.senders import (
     WhatsAppTyping,
 )
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from actors.transport import Ingress
-    from connectors.chat.platforms import TransportParts
 
 LOG = EventLog("whatsapp")
 

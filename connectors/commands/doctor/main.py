@@ -12,21 +12,23 @@ import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import click
+import httpx
 
+from actors.config.agents import AgentConfig
 from actors.rules.text.cleaning import one_line
 from connectors.admin.probes import (
     ABOUT,
     TIMEOUT,
     Finding,
     Probe,
+    State,
     ask_all,
     look_at_port,
     not_asked,
@@ -46,7 +48,7 @@ from connectors.commands.common.database import (
 from connectors.commands.common.output import json_option, say, say_json, wrapped
 from connectors.commands.common.running import run_interruptible
 from connectors.commands.doctor.models import model_probes
-from connectors.config.app import AppConfig, HttpConfig, StoreConfig
+from connectors.config.app import AppConfig, ConnectorConfig, HttpConfig, StoreConfig
 from connectors.config.checks import is_loopback
 from connectors.config.hooks import HookConfig, WebhookOutConfig
 from connectors.config.models import CliModelConfig
@@ -61,8 +63,9 @@ from connectors.hooks.runner import GROUP
 from connectors.mcp.doctor import server_probes
 from connectors.models.program import confinement_of
 from connectors.sandbox.plan import SandboxError, Standing, territory
-from connectors.sandbox.runner import FEATURES, open_sandbox
+from connectors.sandbox.runner import FEATURES, Sandbox, open_sandbox
 from connectors.settings.load import load_app
+from runtime.config.loader import Settings
 from runtime.disk import barrier, user
 from runtime.errors import (
     CorruptError,
@@ -72,18 +75,6 @@ from runtime.errors import (
     StoreTooNewError,
 )
 from runtime.store.database import Database
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import httpx
-
-    from actors.config.agents import AgentConfig
-    from connectors.admin.probes import State
-    from connectors.config.app import ConnectorConfig
-    from connectors.sandbox.runner import Sandbox
-    from runtime.config.loader import Settings
-
 
 LITTLE_SPACE = 200 * 1024 * 1024
 """Bytes free; the database's log alone may take a tenth of that between two looks."""

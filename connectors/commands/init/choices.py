@@ -13,9 +13,9 @@ from __future__ import annotations
 import re
 import textwrap
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal, cast
 
 import msgspec
 
@@ -30,10 +30,6 @@ from connectors.config.models import (
 )
 from runtime.config.messages import toml
 from runtime.secret import SecretSourceError, from_environment
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 EMBEDDED, OLLAMA = "embedded", "ollama"
 TERMINAL, HTTP, PAGE = "terminal", "http", "page"

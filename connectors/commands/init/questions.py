@@ -10,7 +10,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import click
@@ -20,6 +20,7 @@ import trio
 
 from actors.errors import ModelError, ModelFault
 from actors.messages.inbound import ModelRequest, ToolSpec, TranscriptLine
+from actors.ports import Model
 from connectors.admin.display import make_safe
 from connectors.app.models import make_plain_client
 from connectors.commands.common.output import first_words, say
@@ -44,6 +45,7 @@ from connectors.commands.init.choices import (
     read_people,
 )
 from connectors.config.checks import check_address
+from connectors.config.models import HttpModelConfig
 from runtime.clock import SystemClock
 from runtime.errors import SettingsError
 from runtime.secret import (
@@ -53,11 +55,6 @@ from runtime.secret import (
     from_environment,
     from_file,
 )
-
-if TYPE_CHECKING:
-    from actors.ports import Model
-    from connectors.config.models import HttpModelConfig
-
 
 TIMEOUT = 60.0
 """Seconds; a model at home is read from the disk before its first word."""

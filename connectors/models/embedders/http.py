@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 import httpx
 import msgspec
 import trio
 
+from actors.ports import Embedder
 from connectors.config.models import HttpEmbedderConfig, OllamaEmbedderConfig
 from connectors.models.http.client import HEADERS, SingleAnswerParts, answer
 from connectors.models.http.connections import (
@@ -20,11 +21,6 @@ from connectors.models.provider_errors import ErrorContext
 from runtime.errors import SettingsError
 from runtime.store.facts import MAX_DIMENSIONS
 from runtime.store.vectors import pack
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from actors.ports import Embedder
 
 AT_ONCE = 8
 """Requests at once; more wait."""

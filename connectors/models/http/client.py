@@ -13,7 +13,7 @@ providers stream nothing, are read in one piece (`answer`).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Protocol
 
@@ -21,7 +21,7 @@ import httpx
 import msgspec
 import trio
 
-from actors.errors import ModelError
+from actors.errors import ModelError, ModelFault
 from actors.rules.prompt.estimate import without_calls, without_images
 from connectors.models.http.connections import (
     KeptConnections,
@@ -39,9 +39,6 @@ from connectors.models.provider_errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from actors.errors import ModelFault
     from actors.messages.inbound import ModelAnswer, ModelRequest, TranscriptLine
     from actors.ports import Speak
     from connectors.config.models import HttpModelConfig

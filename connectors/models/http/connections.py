@@ -24,17 +24,17 @@ import httpx
 import msgspec
 import trio
 
-from connectors.config.models import merged
+from connectors.config.models import (
+    ConnectionConfig,
+    HttpEmbedderConfig,
+    HttpModelConfig,
+    merged,
+)
 from runtime.errors import SettingsError
 
 if TYPE_CHECKING:
     import ssl
 
-    from connectors.config.models import (
-        ConnectionConfig,
-        HttpEmbedderConfig,
-        HttpModelConfig,
-    )
     from connectors.config.tools import SpeakerConfig, TranscriberConfig
     from connectors.models.format import Format
 

@@ -11,10 +11,12 @@ it back do so only where thinking was asked for, which is not done here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+import httpx
 import msgspec
 
+from actors.messages.inbound import ModelAnswer, ModelRequest, Usage
 from connectors.config.models import OpenAIModelConfig, OpenAIResponsesModelConfig
 from connectors.models.format import (
     Ending,
@@ -29,19 +31,11 @@ from connectors.models.openai import responses
 from connectors.models.openai.request import encode_request
 from connectors.models.provider_errors import (
     ErrorBody,
+    ErrorContext,
     Said,
     read_openai_error,
     said_by,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import httpx
-
-    from actors.messages.inbound import ModelAnswer, ModelRequest, Usage
-    from connectors.models.provider_errors import ErrorContext
-
 
 END_MARKER = b"[DONE]"
 

@@ -7,22 +7,19 @@ follow its result on a line of their own, because results are text alone here.
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator
+from typing import Literal
 
 import msgspec
 
+from actors.messages.inbound import (
+    Image,
+    ModelRequest,
+    ToolCall,
+    ToolSpec,
+    TranscriptLine,
+)
 from connectors.models.format import CallIds, ToolNames, allowed_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from actors.messages.inbound import (
-        Image,
-        ModelRequest,
-        ToolCall,
-        ToolSpec,
-        TranscriptLine,
-    )
 
 MaxTokensName = Literal["max_tokens", "max_completion_tokens"]
 

@@ -12,11 +12,18 @@ Source: the API's reference, and its guides on function calling and reasoning.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator
+from typing import Literal
 
 import msgspec
 
-from actors.messages.inbound import ModelAnswer, ModelRequest, Usage
+from actors.messages.inbound import (
+    ModelAnswer,
+    ModelRequest,
+    ToolSpec,
+    TranscriptLine,
+    Usage,
+)
 from connectors.models.format import (
     CallIds,
     CallMemory,
@@ -28,12 +35,6 @@ from connectors.models.format import (
 )
 from connectors.models.openai.request import data_url, object_arguments
 from connectors.models.provider_errors import ErrorBody, ErrorContext, said_by
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from actors.messages.inbound import ToolSpec, TranscriptLine
-
 
 # Source: the API refuses less: "Expected a value >= 16".
 LEAST_TOKENS = 16

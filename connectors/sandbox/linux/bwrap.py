@@ -11,13 +11,10 @@ which ends while others go on, so the launcher listens to a line instead.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from connectors.sandbox.plan import Grant
+from connectors.sandbox.plan import Grant
 
 TEMPORARY = "/tmp"  # noqa: S108  the private folder, as it is called inside
 

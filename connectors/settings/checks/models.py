@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
+from actors.config.agents import AgentConfig
+from actors.config.limits import BudgetConfig
+from actors.config.routes import RoutingConfig
+from actors.models.catalogue import PriceList
+from connectors.config.app import AppConfig
 from connectors.config.checks import Way, check_address, check_zone, slash_hint, unknown
 from connectors.config.models import (
     KINDS,
@@ -14,6 +20,7 @@ from connectors.config.models import (
     ConnectionConfig,
     EmbeddedModelConfig,
     HttpModelConfig,
+    ModelConfig,
     ScriptedModelConfig,
     kind_of,
 )
@@ -21,17 +28,6 @@ from connectors.config.shipped import shipped_prices
 from connectors.models.prices import load_prices, prices_of
 from runtime.config.loader import Complaint, close_to
 from runtime.errors import SettingsError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-    from pathlib import Path
-
-    from actors.config.agents import AgentConfig
-    from actors.config.limits import BudgetConfig
-    from actors.config.routes import RoutingConfig
-    from actors.models.catalogue import PriceList
-    from connectors.config.app import AppConfig
-    from connectors.config.models import ModelConfig
 
 WRITTEN_HERE = frozenset({
     *("model", "stream", "tools"),

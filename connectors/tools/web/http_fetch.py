@@ -13,7 +13,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 from urllib.parse import urljoin
 
 import msgspec
@@ -22,10 +22,7 @@ import trio
 from actors.messages.inbound import ToolContext, ToolResult, ToolSpec
 from connectors.fetch.messages import Fetch, Fetched, FetchError, FetchRequest
 from connectors.tools.arguments import ArgumentsTool, schema_of
-
-if TYPE_CHECKING:
-    from connectors.tools.registry import ToolParts
-
+from connectors.tools.registry import ToolParts
 
 TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*+)")
 ATTRIBUTE = re.compile(

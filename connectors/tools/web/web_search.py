@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Protocol, TypeVar
+from collections.abc import Callable
+from typing import Annotated, Protocol, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
 from actors.messages.inbound import ToolContext, ToolResult, ToolSpec
+from connectors.config.tools import WebSearchConfig
 from connectors.fetch.messages import Fetch, Fetched, FetchError, FetchRequest
 from connectors.tools.arguments import ArgumentsTool, schema_of
+from connectors.tools.registry import ToolParts
 from connectors.tools.web.http_fetch import one_line, read_page
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from connectors.config.tools import WebSearchConfig
-    from connectors.tools.registry import ToolParts
 
 BRAVE = "https://api.search.brave.com"
 

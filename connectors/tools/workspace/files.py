@@ -13,9 +13,10 @@ turn ran meanwhile, a picture may belong to either, so it is not sent.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 import trio
@@ -24,26 +25,21 @@ from actors.errors import ToolError
 from actors.journal.attachments import kind_of, size_of
 from actors.messages.inbound import Image, SentFile, ToolContext, ToolResult, ToolSpec
 from actors.rules.prompt.transcript import SEND_FILE
+from connectors.config.tools import WorkspaceConfig
 from connectors.fetch.messages import media_type
 from connectors.files.blobs import BlobError, BlobFolder, Kept, folder_of
 from connectors.tools.arguments import ArgumentsTool, schema_of
+from connectors.tools.registry import ToolParts
 from connectors.tools.workspace.workspace import (
     MAX_PATH,
     Entry,
+    Mark,
     Workspace,
     WorkspaceError,
     read_path,
     shown,
 )
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
-
-    from connectors.config.tools import WorkspaceConfig
-    from connectors.tools.registry import ToolParts
-    from connectors.tools.workspace.workspace import Mark
-
 
 Outcome = TypeVar("Outcome")
 

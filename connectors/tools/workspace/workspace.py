@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, BinaryIO
+from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
-    from pathlib import Path
-
-    from connectors.config.tools import WorkspaceConfig
+from connectors.config.tools import WorkspaceConfig
 
 MAX_PATH = 1_024
 """Characters."""

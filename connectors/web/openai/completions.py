@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from actors.messages.inbound import Address, Inbound
 from actors.messages.inbound import Usage as Tokens
+from actors.transport import Earlier
 from connectors.chat.server_transport import caller_at
 from connectors.web.exchange import (
     HttpExchange,
@@ -41,14 +43,7 @@ from connectors.web.server import (
     refuse,
     unknown_model,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from starlette.types import Receive, Scope, Send
-
-    from actors.transport import Earlier
-    from runtime.ids import IdSource
+from runtime.ids import IdSource
 
 CONVERSATION_HEADER = "x-callboard-conversation"
 KEY_HEADER = "idempotency-key"

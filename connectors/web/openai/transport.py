@@ -10,21 +10,26 @@ a Markdown link with all bytes in a `data:` address (RFC 2397).
 from __future__ import annotations
 
 import contextlib
+import socket
 from base64 import b64encode
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 import trio
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from actors.errors import DeliveryBusyError, DeliveryError, DeliveryRefusedError
 from actors.journal.attachments import not_sent
 from actors.messages.deliveries import GONE, Abilities, Delivery, Draft, TakesFiles
-from connectors.asyncio_bridge.bridge import BridgeError
-from connectors.chat.platforms import Gates
+from actors.messages.inbound import Inbound
+from actors.transport import Earlier, Ingress
+from connectors.asyncio_bridge.bridge import Bridge, BridgeError
+from connectors.chat.platforms import Gates, TransportParts
 from connectors.chat.server_transport import ServerTransport
+from connectors.config.app import HttpConfig
 from connectors.files.blobs import BlobFolder, bytes_of
 from connectors.web.openai import protocol as wire
 from connectors.web.openai.completions import CompletionContext, CompletionsEndpoint
@@ -38,22 +43,9 @@ from connectors.web.server import (
     unknown_model,
 )
 from connectors.web.webhooks import IncomingWebhooks, PlatformEndpoint, WebhookEndpoint
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable
-
-    from starlette.requests import Request
-
-    from actors.messages.inbound import Inbound
-    from actors.transport import Earlier, Ingress
-    from connectors.asyncio_bridge.bridge import Bridge
-    from connectors.chat.platforms import TransportParts
-    from connectors.config.app import HttpConfig
-    from runtime.clock import Clock
-    from runtime.ids import IdSource
-    from runtime.telemetry.metrics import Counter
-
+from runtime.clock import Clock
+from runtime.ids import IdSource
+from runtime.telemetry.metrics import Counter
 
 # Chosen: programs send it back with each further question, a third larger, and a
 # request has 1 MiB by default.
