@@ -6,17 +6,14 @@ one that does not fit is named in words, with the reason.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable
+from typing import Literal
 
 import msgspec
 
+from actors.messages.deliveries import Abilities, TakesFiles
 from actors.messages.inbound import SentFile
 from actors.rules.markers.sanitizer import clean
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from actors.messages.deliveries import Abilities, TakesFiles
 
 NOT_THERE = "The file {name} ({size}) cannot be sent here: files are not taken."
 TOO_LARGE = "The file {name} ({size}) is larger than {platform} takes ({limit})."

@@ -11,17 +11,14 @@ so that a restart does not make a wrong clock believable.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
+from runtime.clock import Clock
+from runtime.store.port import Store
 from runtime.store.rows import Commit, Entry, StoredEntry
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from runtime.clock import Clock
-    from runtime.store.port import Store
-
 
 DAY = 86_400.0
 

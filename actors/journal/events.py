@@ -9,10 +9,13 @@ import msgspec
 from actors.journal import records
 from actors.journal.history import (
     SCHEMA,
+    Chapter,
     Compacted,
     Deferred,
+    Event,
     Exchanged,
     Flushed,
+    History,
     Reset,
     kind_of,
 )
@@ -23,7 +26,6 @@ from runtime.store.rows import Append, Commit, NewEvent, Record, Snapshot
 
 if TYPE_CHECKING:
     from actors.journal.answers import ChapterEntry
-    from actors.journal.history import Chapter, Event, History
     from actors.rules.text.secrets import AuditRedaction
     from actors.services import Services
 

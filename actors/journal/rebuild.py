@@ -6,8 +6,8 @@ events here must be equal.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from operator import eq
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,17 +17,13 @@ from actors.journal.history import (
     KINDS,
     Conversation,
     Deferred,
+    Event,
     Exchanged,
     read_chapter,
 )
 from actors.messages.keys import parse_key
+from actors.rules.text.secrets import AuditRedaction
 from runtime.store.rows import Record, StoredEvent, StoredRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from actors.journal.history import Event
-    from actors.rules.text.secrets import AuditRedaction
 
 
 class Expected(msgspec.Struct, frozen=True):

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.journal.history import Compacted, Deferred, Exchanged, Flushed, Reset
+from actors.journal.history import (
+    Chapter,
+    Compacted,
+    Conversation,
+    Deferred,
+    Event,
+    Exchanged,
+    Flushed,
+    Reset,
+)
 from actors.messages.keys import SessionKey, chat_partition, parse_key
 from actors.messages.state import outcome_of
 from actors.messages.usage import Run, Spent
@@ -22,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from actors.delegation.consultations import Consulted
-    from actors.journal.history import Chapter, Conversation, Event
     from actors.messages.inbound import Inbound
     from actors.rules.text.secrets import AuditRedaction
     from actors.services import Services

@@ -15,17 +15,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from actors.messages.deliveries import Abilities
 from actors.rules.text.measure import CHARACTERS, Measure, closes, fence_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from actors.messages.deliveries import Abilities
-
 
 ZWJ = "\u200d"
 VIRAMA = 9  # combining class of signs that join two consonants

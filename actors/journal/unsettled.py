@@ -8,7 +8,7 @@ then anew from the store: at the start, and to forget what was answered in other
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -18,14 +18,9 @@ from actors.messages.state import AttemptHistory
 from runtime.errors import StoreError
 from runtime.fairness import Owner, PlacesHeld
 from runtime.ids import LENGTH, millisecond_of
+from runtime.store.port import Store
+from runtime.store.rows import MessageKey, StoredMessage
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-
-    from runtime.store.port import Store
-    from runtime.store.rows import MessageKey, StoredMessage
-
 
 LOG = EventLog("router")
 

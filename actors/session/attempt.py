@@ -7,16 +7,17 @@ one report. It knows the session only as the actor that sends and sets timers fo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from actors import names
+from actors.agents.persona import Persona
 from actors.hooks.book import patience
 from actors.journal import answers
 from actors.journal.answers import NOTHING_KNOWN, Aside, PendingMessage, TurnContext
+from actors.journal.history import History
 from actors.messages import state as message_state
 from actors.messages.inbound import ALONE, Inbound, Usage
+from actors.messages.progress import Pace
 from actors.messages.tracing import Stage, TracedStep
 from actors.messages.usage import Run, Spent, total
 from actors.protocol import (
@@ -32,23 +33,18 @@ from actors.protocol import (
     TurnStreamed,
 )
 from actors.rules.prompt import brief as briefing
+from actors.services import Services
 from actors.session import shared_turns as together
 from actors.session.permit import PermitLease
 from actors.session.progress import DraftDue, DraftStream, ProgressSignals, RenewTyping
 from actors.session.watchdog import CheckTurn, TurnWatchdog
 from actors.turn.turn import TIMED_OUT
+from runtime.actor.actor import Actor
+from runtime.actor.reply import Reply
+from runtime.actor.timers import Timer
 from runtime.errors import DuplicateError, SequenceConflictError
 from runtime.store.rows import Committed
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from actors.agents.persona import Persona
-    from actors.journal.history import History
-    from actors.messages.progress import Pace
-    from actors.services import Services
-    from runtime.actor.actor import Actor
-    from runtime.actor.reply import Reply
-    from runtime.actor.timers import Timer
 
 LOG = EventLog("session")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import msgspec
 
@@ -12,14 +12,12 @@ from actors.journal.records import CONVERSATION, ConversationRecord
 from actors.messages.expiry import cutoff
 from actors.messages.keys import parse_key
 from actors.protocol import EndIfExpired
+from actors.services import Services
 from runtime.actor.actor import Actor
 from runtime.actor.messages import Keyed
 from runtime.errors import StoreError
+from runtime.store.rows import StoredRecord
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from actors.services import Services
-    from runtime.store.rows import StoredRecord
 
 LOG = EventLog("closer")
 

@@ -6,11 +6,12 @@ only its own conversation, and that one for a bounded time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import trio
 
 from actors import names
+from actors.agents.persona import Persona
 from actors.errors import ChatError
 from actors.memory import notes as noting
 from actors.memory.forgetting import SpokenLines, lines_since, mark_of
@@ -29,17 +30,14 @@ from actors.protocol import (
 )
 from actors.rules.prompt import compaction
 from actors.rules.text.secrets import redacted
+from actors.services import Services
 from actors.turn.calling import CallOwner, ModelAnswered, ModelCalls
+from actors.turn.machine import ModelFailed
 from runtime.actor.actor import Actor
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError
+from runtime.store.facts import FactChange
 from runtime.telemetry.logs import EventLog, Quoted
-
-if TYPE_CHECKING:
-    from actors.agents.persona import Persona
-    from actors.services import Services
-    from actors.turn.machine import ModelFailed
-    from runtime.store.facts import FactChange
 
 LOG = EventLog("condenser")
 

@@ -8,13 +8,16 @@ long as the settings say and while the session is awake.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 import msgspec
 
+from actors.agents.persona import Persona
 from actors.approvals import rules
 from actors.journal import answers
+from actors.journal.answers import Aside
 from actors.messages import commands
+from actors.messages.commands import ApprovalDecision
 from actors.messages.inbound import Address, Inbound
 from actors.messages.keys import account_of
 from actors.protocol import (
@@ -26,17 +29,12 @@ from actors.protocol import (
     TurnPaused,
     TurnReported,
 )
+from actors.services import Services
+from actors.session.attempt import Attempt
+from runtime.actor.actor import Actor
+from runtime.actor.reply import Reply
+from runtime.actor.timers import Timer
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from actors.agents.persona import Persona
-    from actors.journal.answers import Aside
-    from actors.messages.commands import ApprovalDecision
-    from actors.services import Services
-    from actors.session.attempt import Attempt
-    from runtime.actor.actor import Actor
-    from runtime.actor.reply import Reply
-    from runtime.actor.timers import Timer
 
 LOG = EventLog("session")
 

@@ -9,25 +9,20 @@ and the chat's conversation gets a copy, so that people can answer to it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import msgspec
 
+from actors.agents.persona import Persona
 from actors.journal import answers
 from actors.journal.answers import ACKNOWLEDGEMENT, Answer, Aside
 from actors.journal.outbox import silent_result
 from actors.messages.inbound import Inbound, TranscriptLine
+from actors.messages.usage import Run
+from actors.protocol import Finished
 from actors.schedule.occasions import as_plan
 from actors.schedule.rows import of_plan
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.agents.persona import Persona
-    from actors.messages.usage import Run
-    from actors.protocol import Finished
-    from runtime.ids import IdSource
-
+from runtime.ids import IdSource
 
 AGAIN = ("cron", "heartbeat")
 """Occasions whose turns say nothing when there is no news."""

@@ -12,12 +12,12 @@ begins before a reset is stored.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from actors import names
 from actors.journal import answers
+from actors.journal.answers import Aside, PendingMessage
 from actors.journal.history import Compacted, Flushed, History, Reset, ResetReason
 from actors.messages.expiry import Expired, expired
 from actors.messages.inbound import Inbound, TranscriptLine
@@ -27,24 +27,21 @@ from actors.protocol import (
     Condensed,
     DropConversation,
     EndIfExpired,
+    Outcome,
     PromptShortened,
     ShortenPrompt,
 )
 from actors.rules.prompt.compaction import MOST_SUMMARIES, kept_from
 from actors.rules.text import durations as spans
+from actors.services import Services
 from actors.session import rewriting
+from actors.session.attempt import Attempt
+from actors.session.outbox import AnswerConcluded, EntryConcluded
 from actors.session.rewriting import Rewriting, RewritingOverdue
+from runtime.actor.actor import Actor
+from runtime.actor.reply import Reply
+from runtime.actor.timers import Timer
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from actors.journal.answers import Aside, PendingMessage
-    from actors.protocol import Outcome
-    from actors.services import Services
-    from actors.session.attempt import Attempt
-    from actors.session.outbox import AnswerConcluded, EntryConcluded
-    from runtime.actor.actor import Actor
-    from runtime.actor.reply import Reply
-    from runtime.actor.timers import Timer
 
 LOG = EventLog("session")
 

@@ -8,7 +8,7 @@ written only after the one before it is durable.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 import msgspec
 
@@ -21,22 +21,20 @@ from actors.journal.history import Event, History
 from actors.journal.notices import wake_notifiers
 from actors.journal.parts import entries_of
 from actors.memory.messages import tell_remembered
+from actors.messages.inbound import Inbound
 from actors.messages.state import outcome_of
 from actors.messages.tracing import TracedStep
 from actors.outbound import reactions
 from actors.protocol import Deliver, DrainOutbox, Route, StopDelegated
 from actors.rules.text.limits import NoticeLimiter
 from actors.schedule.messages import AppointmentsStored
+from actors.services import Services
 from actors.session import initiative, reply_windows
+from runtime.actor.actor import Actor
 from runtime.actor.committer import Committer
 from runtime.errors import DeliveryKnownError, DuplicateError, SequenceConflictError
 from runtime.store.rows import Commit, Committed, Entry
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from actors.messages.inbound import Inbound
-    from actors.services import Services
-    from runtime.actor.actor import Actor
 
 LOG = EventLog("session")
 

@@ -7,26 +7,22 @@ and sends.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
+from actors.agents.persona import Persona
 from actors.journal import answers
 from actors.journal.answers import Answer, PendingMessage, combined, said_meanwhile
 from actors.journal.history import History, Reset
 from actors.messages import busy_policies
 from actors.messages import state as message_state
 from actors.messages.inbound import ALONE, Inbound, TranscriptLine
+from actors.messages.usage import Run
 from actors.protocol import Failed, Finished
 from actors.rules.prompt.untrusted import sender_of
+from actors.services import Services
 from actors.session import reply_windows
 from actors.session.initiative import settle_decision
 from actors.turn import files as attachments
-
-if TYPE_CHECKING:
-    from actors.agents.persona import Persona
-    from actors.messages.usage import Run
-    from actors.services import Services
 
 BUSY = "I have too much to answer in this chat already. Please try again."
 DROPPED = (

@@ -8,15 +8,13 @@ does no harm.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from actors import names
+from actors.messages.inbound import Inbound
 from actors.protocol import AcquirePermit, ReleasePermit
-
-if TYPE_CHECKING:
-    from actors.messages.inbound import Inbound
-    from runtime.actor.actor import Actor
-    from runtime.actor.reply import Reply
+from runtime.actor.actor import Actor
+from runtime.actor.reply import Reply
 
 State = Literal["none", "requested", "held", "resting", "requested_again", "kept"]
 

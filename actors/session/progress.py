@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import trio
 
 from actors import names
+from actors.agents.persona import Persona
 from actors.config.presence import TYPING_EVERY
 from actors.messages.deliveries import Draft, Typing
+from actors.messages.inbound import Inbound
 from actors.protocol import ShowDraft, ShowTyping, TurnReported, TurnStreamed
 from actors.rules.markers.parser import cleaner
 from actors.rules.text.durations import spoken
-
-if TYPE_CHECKING:
-    from actors.agents.persona import Persona
-    from actors.messages.inbound import Inbound
-    from actors.services import Services
-    from runtime.actor.actor import Actor
-    from runtime.actor.timers import Timer
-
+from actors.services import Services
+from runtime.actor.actor import Actor
+from runtime.actor.timers import Timer
 
 # Chosen: words said within 20 ms are shown together: nobody can tell, and a fast
 # model would otherwise cost a message to two actors for each word.

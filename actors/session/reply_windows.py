@@ -8,10 +8,13 @@ answer, and deletes the entries of windows that are over.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
 
+from actors.agents.persona import Persona
+from actors.journal.answers import Answer
+from actors.messages.inbound import Inbound
 from actors.messages.keys import SessionKey, chat_partition, parse_key
 from actors.protocol import Replied
 from actors.rules.groups.reply_windows import (
@@ -21,16 +24,9 @@ from actors.rules.groups.reply_windows import (
     key_of,
     place_of,
 )
+from runtime.store.port import Store
 from runtime.store.rows import Commit, Entry
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from actors.agents.persona import Persona
-    from actors.journal.answers import Answer
-    from actors.messages.inbound import Inbound
-    from runtime.store.port import Store
 
 LOG = EventLog("router")
 

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
+from actors.config.sessions import CompactionConfig
 from actors.journal.answers import ChapterEntry
-from actors.journal.history import Compacted, Flushed, Reset
+from actors.journal.history import (
+    Chapter,
+    Compacted,
+    Flushed,
+    History,
+    Reset,
+    ResetReason,
+)
+from actors.messages.inbound import Inbound, TranscriptLine
 from actors.messages.keys import parse_key
+from actors.protocol import Condensed
 from actors.rules.prompt import compaction
-
-if TYPE_CHECKING:
-    from actors.config.sessions import CompactionConfig
-    from actors.journal.history import Chapter, History, ResetReason
-    from actors.messages.inbound import Inbound, TranscriptLine
-    from actors.protocol import Condensed
-    from actors.rules.prompt.compaction import Trigger
-    from runtime.actor.reply import Reply
-    from runtime.actor.timers import Timer
+from actors.rules.prompt.compaction import Trigger
+from runtime.actor.reply import Reply
+from runtime.actor.timers import Timer
 
 
 class RewritingOverdue(msgspec.Struct, frozen=True):

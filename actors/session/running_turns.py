@@ -6,25 +6,21 @@ answer, begin the turn again later, or pass over a message that is settled alrea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
+from actors.agents.persona import Persona
 from actors.journal import answers
 from actors.journal.answers import Aside, PendingMessage, combined
+from actors.journal.history import History
 from actors.messages import state as message_state
+from actors.messages.inbound import Inbound
 from actors.protocol import ApprovalDecided, Failed
+from actors.services import Services
 from actors.session import attempt as attempts
 from actors.session.attempt import Attempt, Superseded
 from actors.session.consent import ApprovalExpired, ApprovalRequests, Beside
 from actors.session.outcomes import Outcomes, as_read
-
-if TYPE_CHECKING:
-    from actors.agents.persona import Persona
-    from actors.journal.history import History
-    from actors.messages.inbound import Inbound
-    from actors.services import Services
-    from runtime.actor.actor import Actor
+from runtime.actor.actor import Actor
 
 
 class RetryAt(msgspec.Struct, frozen=True):

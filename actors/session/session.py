@@ -18,13 +18,15 @@ sanitiser, the answer through the parser of markers and the store.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, assert_never
+from collections.abc import Awaitable, Iterable
+from typing import ClassVar, assert_never
 
 import msgspec
 
 from actors import names
 from actors.agents.agent import SessionStarted
 from actors.agents.messages import PersonaReplaced
+from actors.agents.persona import Persona
 from actors.commands import dispatch as desk
 from actors.commands import registry
 from actors.hooks.book import HooksAnswered
@@ -35,7 +37,9 @@ from actors.journal.history import History, read_history
 from actors.journal.unsettled import is_settled, settled_among
 from actors.messages import commands, keys
 from actors.messages import state as message_state
+from actors.messages.inbound import Inbound
 from actors.messages.keys import account_of
+from actors.messages.usage import Run
 from actors.outbound import reactions
 from actors.protocol import (
     CheckHeard,
@@ -49,6 +53,7 @@ from actors.protocol import (
     TurnPaused,
 )
 from actors.schedule.occasions import LANES
+from actors.services import Services
 from actors.session import consent, outcomes
 from actors.session import queue as queueing
 from actors.session import stop as stopping
@@ -62,6 +67,7 @@ from actors.session.outbox import (
     AnswerContested,
     CommitDecided,
     EntryConcluded,
+    OutboxItem,
     SessionOutbox,
     StoreAgain,
 )
@@ -71,15 +77,6 @@ from actors.session.watchdog import CheckTurn, CheckTurnEnded, check_turn_ended
 from actors.turn.steering import FetchSteering
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable
-
-    from actors.agents.persona import Persona
-    from actors.messages.inbound import Inbound
-    from actors.messages.usage import Run
-    from actors.services import Services
-    from actors.session.outbox import OutboxItem
 
 NEXT = "Got it, I'll get to this next."
 

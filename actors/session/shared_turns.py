@@ -8,21 +8,17 @@ again, and each message is settled once, with the answer.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
+from actors.journal.answers import PendingMessage
 from actors.messages.busy_policies import Style
 from actors.messages.inbound import Inbound
 from actors.messages.keys import chat_partition
+from actors.messages.state import Postpone
 from actors.turn.machine import MessageInjected
 from actors.turn.steps import JOINED, TOGETHER
+from runtime.store.port import Store
 from runtime.store.rows import Append, Claim, Commit, Defer, NewEvent
-
-if TYPE_CHECKING:
-    from actors.journal.answers import PendingMessage
-    from actors.messages.state import Postpone
-    from runtime.store.port import Store
 
 PAGE = 1000
 

@@ -7,17 +7,12 @@ same chat.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 from actors.messages.commands import Stop, parse_command
+from actors.messages.inbound import Inbound
+from actors.protocol import StopDelegated
 from actors.rules.groups.mentions import mentioned
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from actors.messages.inbound import Inbound
-    from actors.protocol import StopDelegated
-
 
 NOT_ALL = "/stop all is for those who run this company; /stop is for everyone."
 

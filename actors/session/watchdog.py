@@ -10,20 +10,17 @@ forgotten.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from actors import names
 from actors.messages import progress as stuck
+from actors.messages.inbound import Inbound
 from actors.messages.progress import Pace, Remedy
+from actors.services import Services
+from runtime.actor.actor import Actor
+from runtime.actor.timers import Timer
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from actors.messages.inbound import Inbound
-    from actors.services import Services
-    from runtime.actor.actor import Actor
-    from runtime.actor.timers import Timer
 
 LOG = EventLog("watchdog")
 

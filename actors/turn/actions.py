@@ -9,40 +9,35 @@ the operator's own files.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import trio
 
 from actors import names
 from actors.agents.hiring import Requester, name_of
 from actors.agents.messages import Conduct
+from actors.agents.persona import Persona
 from actors.agents.rows import Conducted
 from actors.journal.plan import NOTHING, Carried, joined
 from actors.memory import notes as noting
 from actors.memory.notebook import jot
+from actors.messages.inbound import Inbound
 from actors.messages.keys import account_of
 from actors.people import lookup as knowing
+from actors.people.identity import Person
 from actors.people.lookup import ChangePerson
 from actors.rules.markers import actions
+from actors.rules.markers.actions import Action, Staffing
 from actors.rules.markers.outcomes import ActionOutcome
 from actors.rules.markers.parser import ParsedAnswer, in_earnest
 from actors.rules.text import languages
 from actors.schedule import decisions as decision
 from actors.schedule import messages as arrangement
+from actors.services import Services
 from actors.turn.files import NOTHING_SENT, OutgoingFiles, enclose
+from runtime.actor.actor import Actor
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError, StoreError
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from actors.agents.persona import Persona
-    from actors.messages.inbound import Inbound
-    from actors.people.identity import Person
-    from actors.rules.markers.actions import Action, Staffing
-    from actors.services import Services
-    from runtime.actor.actor import Actor
-
 
 STAFF_LOG = EventLog("staff")
 

@@ -6,25 +6,21 @@ repeated only if the answer cannot be read. People see nothing of it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import trio
 
+from actors.agents.persona import Persona
 from actors.journal.plan import AgentPlan, Carried
 from actors.messages.inbound import TranscriptLine
 from actors.messages.usage import total
 from actors.protocol import Failed, Finished, StartTurn
 from actors.schedule import decisions as decision
+from actors.services import Services
 from actors.turn import machine as turn
 from actors.turn.limits import TokenAllowance
 from actors.turn.machine import as_failed
+from actors.turn.round import ModelRounds
 from runtime.telemetry.logs import EventLog, Quoted
-
-if TYPE_CHECKING:
-    from actors.agents.persona import Persona
-    from actors.services import Services
-    from actors.turn.round import ModelRounds
 
 LOG = EventLog("autonomous")
 

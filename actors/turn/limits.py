@@ -15,15 +15,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable
+from typing import Literal
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from actors.messages.inbound import ToolCall, TranscriptLine, Usage
-
+from actors.messages.inbound import ToolCall, TranscriptLine, Usage
 
 POLLING = 3
 """How many calls with new results count as one repetition."""

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, cast
 import trio
 
 from actors.approvals import permissions
-from actors.protocol import ApprovalResult, RequestApproval, ResumeTurn, TurnPaused
+from actors.protocol import (
+    ApprovalResult,
+    RequestApproval,
+    ResumeTurn,
+    StartTurn,
+    TurnPaused,
+)
 from actors.rules.markers.descriptions import SPOKEN_TO, Mode
 from actors.rules.prompt import tools as safe_tools
 from actors.rules.prompt import tools as tool_notice
@@ -25,7 +31,6 @@ if TYPE_CHECKING:
     from actors.config.collaboration import ToolsThere
     from actors.config.limits import PermissionConfig
     from actors.messages.inbound import Inbound, ToolCall, ToolSpec
-    from actors.protocol import StartTurn
     from actors.services import Services
 
 

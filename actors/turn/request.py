@@ -8,17 +8,27 @@ to compact the conversation, waits for that, and goes on with the shorter one.
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import msgspec
 
-from actors.messages.inbound import ModelRequest, TranscriptLine
+from actors.agents.persona import Persona
+from actors.config.collaboration import CollaborationConfig
+from actors.messages.inbound import (
+    Image,
+    Inbound,
+    ModelRequest,
+    ToolSpec,
+    TranscriptLine,
+)
 from actors.messages.keys import owner_of
+from actors.models.pool import ModelOffer
 from actors.protocol import PromptShortened, ShortenPrompt, StartTurn
 from actors.rules.groups.addressing import is_in_the_open, there
 from actors.rules.groups.overheard import OverheardMessage, written
 from actors.rules.prompt import compaction, transcript
 from actors.rules.prompt.brief import NO_MEMORIES, Brief, ChatBrief, Memories
+from actors.rules.prompt.compaction import Trigger
 from actors.rules.prompt.estimate import estimate
 from actors.rules.prompt.untrusted import (
     ReadingRules,
@@ -28,21 +38,12 @@ from actors.rules.prompt.untrusted import (
     with_quote,
 )
 from actors.rules.prompt.window import fitted
+from actors.services import Services
+from actors.turn.stream import AnswerStream
+from runtime.actor.actor import Actor
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from actors.agents.persona import Persona
-    from actors.config.collaboration import CollaborationConfig
-    from actors.messages.inbound import Image, Inbound, ToolSpec
-    from actors.models.pool import ModelOffer
-    from actors.rules.prompt.compaction import Trigger
-    from actors.services import Services
-    from actors.turn.stream import AnswerStream
-    from runtime.actor.actor import Actor
 
 
 class PromptBuilder:

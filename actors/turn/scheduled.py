@@ -7,18 +7,15 @@ more than its answers.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from actors.agents.persona import Persona
+from actors.config.agents import AgentConfig
 from actors.config.routes import RoutingConfig
 from actors.messages.inbound import BY_ITSELF, Inbound
+from actors.rules.prompt.brief import PersonaFiles
 from actors.schedule.occasions import PARTS
-
-if TYPE_CHECKING:
-    from actors.agents.persona import Persona
-    from actors.config.agents import AgentConfig
-    from actors.rules.prompt.brief import PersonaFiles
 
 LEFT_OUT = (
     "logs",

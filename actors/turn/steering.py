@@ -6,22 +6,18 @@ A turn that is resumed after a crash finds them in their place.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
+from actors.agents.persona import Persona
 from actors.messages import busy_policies
 from actors.messages.inbound import Inbound, TranscriptLine
+from actors.protocol import StartTurn
 from actors.rules.prompt.untrusted import hear, sender_of
 from actors.turn import machine as rules
 from actors.turn.request import hearing_of
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from actors.agents.persona import Persona
-    from actors.protocol import StartTurn
 
 LOG = EventLog("turn")
 

@@ -6,20 +6,16 @@ Also the tokens by which a model can resume a conversation later.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import trio
 
+from actors.messages.deliveries import Status
+from actors.ports import Speak
 from actors.protocol import StartTurn, TurnProgressed, TurnReported, TurnStreamed
 from actors.rules.markers import parser as markers
 from actors.rules.prompt.estimate import CHARACTERS_PER_TOKEN
-
-if TYPE_CHECKING:
-    from actors.messages.deliveries import Status
-    from actors.ports import Speak
-    from actors.services import Services
-    from runtime.actor.actor import Actor
-
+from actors.services import Services
+from runtime.actor.actor import Actor
 
 # Chosen: slower words are sent at once, without a wake-up of the loop for each.
 WORD_PACE = 0.005

@@ -18,7 +18,14 @@ from actors.delegation import loop_guard
 from actors.errors import ToolError
 from actors.journal.attachments import names_of
 from actors.memory import scopes
-from actors.messages.inbound import ToolContext, ToolResult, ToolSpec
+from actors.messages.inbound import (
+    Image,
+    SentFile,
+    ToolCall,
+    ToolContext,
+    ToolResult,
+    ToolSpec,
+)
 from actors.messages.keys import account_of
 from actors.messages.tracing import TracedStep
 from actors.rules.markers.actions import Delegation
@@ -34,7 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from actors.agents.persona import Persona
-    from actors.messages.inbound import Image, SentFile, ToolCall
     from actors.ports import Tool
     from actors.protocol import StartTurn
     from actors.services import Services

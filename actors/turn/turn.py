@@ -6,26 +6,31 @@ results back as events.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import msgspec
 import trio
 
 from actors import names
 from actors.agents.agent import ASK_AGAIN
+from actors.agents.persona import Persona
 from actors.collaboration.colleagues import Colleagues
 from actors.collaboration.tools import tools_of
 from actors.delegation.rulings import kept_apart
 from actors.hooks.outgoing import asked_about
 from actors.journal.plan import Carried
+from actors.messages.inbound import Inbound, ToolCall
 from actors.messages.usage import total
 from actors.models.classify import progress
+from actors.ports import PictureWatch
 from actors.protocol import Failed, Finished, RunTurn, StartTurn, TurnEnded
+from actors.rules.groups.overheard import OverheardMessage
 from actors.rules.markers.descriptions import SPOKEN_TO
 from actors.rules.prompt import transcript
 from actors.rules.prompt.brief import NO_MEMORIES
 from actors.rules.prompt.tools import DELEGATE, OF_COLLEAGUES
 from actors.rules.prompt.transcript import SEND_FILE
+from actors.services import Services
 from actors.turn import machine as resuming
 from actors.turn import machine as rules
 from actors.turn.actions import carry_out
@@ -50,13 +55,6 @@ from actors.turn.tools import ToolCalls
 from runtime.actor.actor import Actor
 from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from actors.agents.persona import Persona
-    from actors.messages.inbound import Inbound, ToolCall
-    from actors.ports import PictureWatch
-    from actors.rules.groups.overheard import OverheardMessage
-    from actors.services import Services
 
 LOG = EventLog("turn")
 

@@ -19,7 +19,7 @@ from actors.messages.keys import SessionKey, chat_partition, parse_key
 from actors.protocol import RouteUnanswered
 from actors.schedule.messages import AppointmentsChanged
 from actors.webhooks.messages import SendNotices
-from connectors.app.nodes import LOOKS, is_shared
+from connectors.app.nodes import LOOKS, CompanySeat, is_shared
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError
 from runtime.nodes.rows import COMPANY, PART
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from connectors.app.app import App
     from connectors.app.forwarding import ConnectionForwarder
-    from connectors.app.nodes import CompanySeat
     from connectors.app.reload.reload import Reloading
 
 LOG = EventLog("nodes")

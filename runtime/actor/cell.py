@@ -7,8 +7,9 @@ them handled, `lifecycle.py` starts and ends incarnations.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 from weakref import WeakSet
 
 import pykka
@@ -40,9 +41,6 @@ from runtime.errors import (
     MailboxFullError,
     MisuseError,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 WRAPPED = PROXY_MESSAGES | {Envelope, Notice, Stop, Passivate}
 """What a mailbox gives that is not the message itself."""

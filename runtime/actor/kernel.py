@@ -8,23 +8,20 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Callable
 from math import inf
 from threading import get_ident
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import trio
 
+from runtime.actor.cell import Cell
 from runtime.actor.dead_letters import DeadLetters
 from runtime.actor.dispatcher import Dispatcher
 from runtime.actor.messages import weight_of
 from runtime.actor.timers import Timers
 from runtime.errors import KernelError, MisuseError, ProgramEndError, why_no_time
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from runtime.actor.cell import Cell
 
 LOG = EventLog("kernel")
 

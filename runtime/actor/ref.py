@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pykka
 
 from runtime.actor.envelope import Envelope
-from runtime.actor.messages import SHUTDOWN
+from runtime.actor.messages import SHUTDOWN, Exit
 from runtime.actor.reply import Reply
 from runtime.errors import MailboxFullError, MisuseError, why_no_time
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from runtime.actor.cell import Cell
-    from runtime.actor.messages import Exit
 
 
 UNANSWERED = (pykka.ActorDeadError, pykka.Timeout)

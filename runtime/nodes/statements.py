@@ -11,15 +11,13 @@ Values are named as psycopg does it: `%(node)s`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
 from runtime.nodes.membership import TakeOver
 from runtime.nodes.rows import Fence
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 FENCED = "CB001"
 """SQLSTATE of a transaction whose node or lease has another owner by now."""

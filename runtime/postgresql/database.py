@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import psycopg
@@ -27,20 +26,17 @@ from runtime.postgresql.migrations import (
     refuse_other,
     version_of,
 )
-from runtime.postgresql.server import PostgresqlServer, plain, rows_of
+from runtime.postgresql.server import Db, PostgresqlServer, plain, rows_of
 from runtime.postgresql.session import LOOKUP, Session
 from runtime.postgresql.threads import CHANGED, claim, is_held
 from runtime.sql import write
 from runtime.sql.database import PAGE, SqlInspection, SqlReader, SqlRepair
+from runtime.sql.read import Db as SqlDb
+from runtime.sql.read import Row as SqlRow
 from runtime.store.copying import Row, Table, pages
+from runtime.store.database import Decide
 from runtime.store.rows import Commit
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from runtime.postgresql.server import Db
-    from runtime.sql.read import Db as SqlDb
-    from runtime.sql.read import Row as SqlRow
-    from runtime.store.database import Decide
 
 LOG = EventLog("store")
 

@@ -12,15 +12,12 @@ The columns have the names that SQLite's have: `runtime/store/copying.py` relies
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from runtime.errors import StoreRefusedError, StoreTooNewError
 from runtime.nodes import rows as leases
 from runtime.nodes import statements
+from runtime.postgresql.server import Db
 from runtime.store.rows import PARTS
-
-if TYPE_CHECKING:
-    from runtime.postgresql.server import Db
 
 MIGRATING = 4_811_302_731_901
 """Key of the advisory lock that is held while tables are changed."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -17,15 +18,10 @@ from runtime.errors import FencedError, StoreRefusedError, StoreUnavailableError
 from runtime.nodes import statements
 from runtime.nodes.membership import MembershipPlan
 from runtime.nodes.rows import LeaseRow, Member, NodeRow
+from runtime.nodes.statements import Statement
 from runtime.postgresql.migrations import migrate, version_of
-from runtime.postgresql.server import rows_of
+from runtime.postgresql.server import Db, PostgresqlServer, rows_of
 from runtime.postgresql.threads import LET_GO_WITHIN, PAUSE, claim
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from runtime.nodes.statements import Statement
-    from runtime.postgresql.server import Db, PostgresqlServer
 
 T = TypeVar("T")
 

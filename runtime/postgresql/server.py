@@ -11,8 +11,8 @@ import contextlib
 import math
 import re
 import time
-from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 import psycopg
@@ -30,9 +30,6 @@ from runtime.errors import (
 )
 from runtime.nodes.rows import Fence
 from runtime.store.rows import Commit
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
 
 T = TypeVar("T")
 

@@ -10,26 +10,23 @@ from __future__ import annotations
 import functools
 import heapq
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import Any
 
 import msgspec
 import psycopg
 from psycopg.pq import TransactionStatus
 
 from runtime.errors import StoreUnavailableError
+from runtime.postgresql.server import Db
 from runtime.sql import facts, write
 from runtime.sql.facts import MOST_HITS, Lookup, marks
+from runtime.sql.read import Db as SqlDb
+from runtime.sql.read import Row
+from runtime.store.facts import FactSearch
 from runtime.store.rows import Committed
 from runtime.store.vectors import cosine
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-    from types import TracebackType
-
-    from runtime.postgresql.server import Db
-    from runtime.sql.read import Db as SqlDb
-    from runtime.sql.read import Row
-    from runtime.store.facts import FactSearch
 
 OTHERWISE = {
     # A record that is replaced gets a new number: it is the one written last.

@@ -6,26 +6,22 @@ connections.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from runtime.errors import DuplicateError, MisuseError, SequenceConflictError
 from runtime.postgresql.server import PostgresqlServer
-from runtime.postgresql.session import LOOKUP
+from runtime.postgresql.session import LOOKUP, Session
 from runtime.postgresql.threads import NODE, PostgresqlReader, PostgresqlWriter
 from runtime.sql import write as rows
+from runtime.sql.read import Db, Row
 from runtime.sql.store import SqlStore
 from runtime.store.port import refuse_limit
 from runtime.store.rows import ANY_KIND, Commit, Committed, kinds_of
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from runtime.postgresql.session import Session
-    from runtime.sql.read import Db, Row
 
 LOG = EventLog("store")
 

@@ -26,8 +26,8 @@ import secrets
 import threading
 import time
 import uuid
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import psycopg
 
@@ -52,14 +52,10 @@ from runtime.postgresql.server import (
     rows_of,
 )
 from runtime.postgresql.session import Session
+from runtime.store.jobs import Job, JobQueue
+from runtime.store.rows import Commit
 from runtime.store.threads import DatabaseThread, Ended, GroupEnded, Report, damage_of
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from runtime.store.jobs import Job, JobQueue
-    from runtime.store.rows import Commit
 
 LOG = EventLog("store")
 

@@ -10,17 +10,29 @@ stored in the channel.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import trio
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from actors.messages.inbound import Attachment
+from actors.transport import Earlier, RefusedAttempt
+from connectors.chat.platforms import TransportParts
 from connectors.web.eliza.keys import Keys, RateLimit
 from connectors.web.eliza.messages import (
     ElizaMessage,
@@ -32,6 +44,7 @@ from connectors.web.eliza.messages import (
     message_shown,
     refuse,
 )
+from connectors.web.eliza.platform import WebConfig
 from connectors.web.eliza.request import WINDOW, ElizaContext, ElizaRoutes, both, cors
 from connectors.web.eliza.routes.agents import (
     AgentRoutes,
@@ -54,7 +67,11 @@ from connectors.web.eliza.routes.messages import (
 from connectors.web.eliza.routes.sessions import JobRoutes, SessionRoutes
 from connectors.web.eliza.services.channels import Channels
 from connectors.web.eliza.services.memories import MemoryEditor, MemoryReader
-from connectors.web.eliza.services.messages import ChannelMessages, NewMessage
+from connectors.web.eliza.services.messages import (
+    ChannelMessages,
+    NewMessage,
+    PostOutcome,
+)
 from connectors.web.eliza.services.runs import AgentService, RunReader
 from connectors.web.eliza.services.sessions import ElizaJobs, ElizaSessions
 from connectors.web.eliza.services.uploads import UploadFolder, linked_files, links_of
@@ -68,22 +85,9 @@ from connectors.web.exchange import (
 )
 from connectors.web.history import ConnectorStore
 from connectors.web.server import PATH_CODES, ApiError, HttpSettings, make_app
+from runtime.ids import IdSource
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
-
-    from starlette.routing import BaseRoute
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-    from actors.messages.inbound import Attachment
-    from actors.transport import Earlier, RefusedAttempt
-    from connectors.chat.platforms import TransportParts
-    from connectors.web.eliza.platform import WebConfig
-    from connectors.web.eliza.services.messages import PostOutcome
-    from runtime.ids import IdSource
-    from runtime.telemetry.metrics import Metrics
-
+from runtime.telemetry.metrics import Metrics
 
 PREFIXES = ("api", "messaging")
 UNKNOWN = "unknown"

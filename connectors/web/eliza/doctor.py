@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
+import httpx
 import msgspec
 
 from connectors.admin.probes import (
@@ -15,13 +16,7 @@ from connectors.admin.probes import (
     look_at_pages,
     look_at_port,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import httpx
-
-    from connectors.web.eliza.platform import WebConfig
+from connectors.web.eliza.platform import WebConfig
 
 
 class Health(msgspec.Struct, frozen=True):

@@ -8,22 +8,16 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from actors.rules.text.globs import Globs, globs
-from connectors.web.eliza.messages import forbidden
+from connectors.web.eliza.messages import ElizaChannel, forbidden
 from connectors.web.eliza.platform import Scope, WebConfig
 from connectors.web.server import ApiError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from connectors.web.eliza.messages import ElizaChannel
-    from runtime.secret import Secret
-
+from runtime.secret import Secret
 
 EVERYTHING: frozenset[Scope] = frozenset({"read", "write", "manage", "act", "operate"})
 

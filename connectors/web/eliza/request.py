@@ -15,7 +15,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import (
-    TYPE_CHECKING,
     Annotated,
     Any,
     Literal,
@@ -34,7 +33,15 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from connectors.chat.server_transport import caller_at
-from connectors.web.eliza.keys import NOBODY, Keys, not_let_in, offered_key
+from connectors.web.eliza.keys import (
+    NOBODY,
+    ApiCaller,
+    Keys,
+    RateLimit,
+    RateWindow,
+    not_let_in,
+    offered_key,
+)
 from connectors.web.eliza.messages import (
     ZERO,
     AgentIds,
@@ -46,6 +53,7 @@ from connectors.web.eliza.messages import (
     to_uuid,
     wrong,
 )
+from connectors.web.eliza.platform import Scope
 from connectors.web.eliza.services.uploads import KINDS
 from connectors.web.request import (
     RequestContext,
@@ -55,11 +63,6 @@ from connectors.web.request import (
 )
 from connectors.web.server import ApiError
 from runtime.store.text import why_no_json
-
-if TYPE_CHECKING:
-    from connectors.web.eliza.keys import ApiCaller, RateLimit, RateWindow
-    from connectors.web.eliza.platform import Scope
-
 
 T = TypeVar("T")
 

@@ -9,18 +9,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
+from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import trio
+from starlette.routing import BaseRoute
 
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
 from actors.messages.deliveries import Abilities, Delivery, Draft
+from actors.messages.inbound import Inbound
+from actors.transport import Ingress
 from connectors.asyncio_bridge.bridge import (
     BridgeBusyError,
     BridgeClosedError,
     BridgeError,
 )
+from connectors.chat.platforms import TransportParts
 from connectors.chat.server_transport import ServerTransport
 from connectors.files.blobs import bytes_of
 from connectors.web.eliza.app import ElizaServices, make_api
@@ -32,17 +37,6 @@ from connectors.web.history import tidy_for_ever
 from connectors.web.server import open_socket, serve
 from runtime.errors import StoreError, StoreUnavailableError
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Iterable
-
-    from starlette.routing import BaseRoute
-
-    from actors.messages.inbound import Inbound
-    from actors.transport import Ingress
-    from connectors.chat.platforms import TransportParts
-
 
 LOG = EventLog("web")
 

@@ -26,7 +26,13 @@ from starlette.routing import Route
 from actors.schedule.recurrence import repeat_shown
 from actors.transport import RefusedAttempt
 from connectors.web.page.login_rows import BrowserSession, csrf_of
-from connectors.web.page.logins import cookie_value, is_our_page, look_value
+from connectors.web.page.logins import (
+    Logins,
+    Tries,
+    cookie_value,
+    is_our_page,
+    look_value,
+)
 from connectors.web.page.words import (
     PageLook,
     Words,
@@ -37,13 +43,11 @@ from connectors.web.page.words import (
     wanted,
 )
 from connectors.web.request import RequestContext, client_host, read_body
-from connectors.web.server import ApiError, log_refusal
+from connectors.web.server import ApiError, HttpSettings, log_refusal
 
 if TYPE_CHECKING:
     from connectors.web.page.event_stream import PageMetrics
-    from connectors.web.page.logins import Logins, Tries
     from connectors.web.page.platform import PageConfig
-    from connectors.web.server import HttpSettings
 
 
 FOLDER = Path(__file__).parent / "templates"

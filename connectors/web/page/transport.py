@@ -9,18 +9,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib
+import socket
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
+from pathlib import Path
 from secrets import token_bytes
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import trio
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
 from actors.messages.deliveries import Abilities, Delivery, Edit, Reaction, Typing
+from actors.messages.inbound import Inbound
+from actors.transport import Ingress
 from connectors.asyncio_bridge.bridge import BridgeError
+from connectors.chat.platforms import TransportParts
 from connectors.chat.server_transport import ServerTransport
 from connectors.files.blobs import bytes_of
 from connectors.web.history import ConnectorStore, tidy_for_ever
@@ -34,21 +40,10 @@ from connectors.web.page.logins import Logins, Tries
 from connectors.web.page.platform import PLATFORM, PageConfig
 from connectors.web.page.request import FOLDER, PageContext, PageRenderer
 from connectors.web.page.views import all_views
+from connectors.web.page.views.base import View, ViewSources
 from connectors.web.server import HttpSettings, open_socket, serve
 from runtime.errors import CorruptError, StoreError
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    import socket
-    from pathlib import Path
-
-    from starlette.types import ASGIApp, Receive, Scope, Send
-
-    from actors.messages.inbound import Inbound
-    from actors.transport import Ingress
-    from connectors.chat.platforms import TransportParts
-    from connectors.web.page.views.base import View, ViewSources
-
 
 LOG = EventLog("page")
 

@@ -33,6 +33,7 @@ from connectors.web.eliza.request import (
 from connectors.web.eliza.services.runs import (
     IGNORED_FIELDS,
     STATUSES,
+    AgentRecord,
     RunQuery,
     RunStatus,
     character_in,
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from connectors.web.eliza.app import ElizaServices
-    from connectors.web.eliza.services.runs import AgentRecord
 
 
 class AgentRoutes:

@@ -10,7 +10,9 @@ from starlette.responses import FileResponse, Response
 from connectors.web.eliza.messages import (
     ZERO,
     ElizaChannel,
+    ElizaMessage,
     ElizaServer,
+    Json,
     channel_shown,
     full,
     is_uuid,
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
 
     from connectors.web.eliza.app import ElizaServices
     from connectors.web.eliza.keys import ApiCaller
-    from connectors.web.eliza.messages import ElizaMessage, Json
 
 API = "/api/messaging"
 

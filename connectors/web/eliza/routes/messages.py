@@ -12,6 +12,7 @@ from connectors.web.eliza.messages import (
     ZERO,
     ElizaChannel,
     ElizaMessage,
+    Json,
     is_uuid,
     message_shown,
     missing,
@@ -39,7 +40,7 @@ from connectors.web.eliza.request import (
     read_time,
 )
 from connectors.web.eliza.routes.channels import API, CHANNEL_PATHS
-from connectors.web.eliza.services.messages import complete_event
+from connectors.web.eliza.services.messages import PostOutcome, complete_event
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
 
     from connectors.web.eliza.app import ElizaServices
     from connectors.web.eliza.keys import ApiCaller
-    from connectors.web.eliza.messages import Json
-    from connectors.web.eliza.services.messages import PostOutcome
 
 
 MOST_MESSAGES = 500

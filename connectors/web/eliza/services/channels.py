@@ -9,7 +9,8 @@ bounds the number of rows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Generic, Protocol, TypeVar
 from uuid import uuid4
 
 import msgspec
@@ -17,29 +18,26 @@ import trio
 from msgspec import structs
 
 from actors.people.rows import part_of
+from connectors.web.eliza.keys import ApiCaller
 from connectors.web.eliza.messages import (
     ZERO,
     AgentIds,
     ChannelEvent,
     ElizaChannel,
+    ElizaHistory,
     ElizaServer,
+    Json,
+    TellChannel,
     forbidden,
     full,
     missing,
     wrong,
 )
+from connectors.web.eliza.platform import WebConfig
+from connectors.web.history import ConnectorStore
 from connectors.web.server import ApiError
 from runtime.store.rows import Entry
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from connectors.web.eliza.keys import ApiCaller
-    from connectors.web.eliza.messages import ElizaHistory, Json, TellChannel
-    from connectors.web.eliza.platform import WebConfig
-    from connectors.web.history import ConnectorStore
-
 
 LOG = EventLog("web")
 

@@ -12,7 +12,7 @@ the conversation, which begins again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
 
@@ -23,9 +23,11 @@ from actors.memory import note_rules as notes
 from actors.memory import scopes
 from actors.memory.forgetting import marked
 from actors.memory.messages import (
+    FactKind,
     KeepFact,
     KeepLog,
     LearnLesson,
+    Note,
     NotesStored,
     SetState,
     Summarise,
@@ -37,6 +39,11 @@ from actors.protocol import DropConversation
 from actors.rules.text.secrets import redacted
 from connectors.web.eliza.keys import ApiCaller
 from connectors.web.eliza.messages import (
+    ElizaChannel,
+    ElizaHistory,
+    ElizaMessage,
+    ElizaServer,
+    Json,
     as_ulid,
     as_uuid,
     iso,
@@ -45,27 +52,21 @@ from connectors.web.eliza.messages import (
     to_uuid,
     wrong,
 )
+from connectors.web.eliza.services.channels import Channels
+from connectors.web.history import ConnectorStore
+from connectors.web.operations import Backstage
 from connectors.web.server import ApiError
 from runtime.actor.messages import Keyed
-from runtime.store.facts import MAX_FACT_ROWS, MAX_SCOPES, FactListing, ForgetFacts
+from runtime.store.facts import (
+    MAX_FACT_ROWS,
+    MAX_SCOPES,
+    FactChange,
+    FactListing,
+    ForgetFacts,
+    SaveFact,
+    StoredFact,
+)
 from runtime.store.rows import Commit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from actors.memory.messages import FactKind, Note
-    from connectors.web.eliza.messages import (
-        ElizaChannel,
-        ElizaHistory,
-        ElizaMessage,
-        ElizaServer,
-        Json,
-    )
-    from connectors.web.eliza.services.channels import Channels
-    from connectors.web.history import ConnectorStore
-    from connectors.web.operations import Backstage
-    from runtime.store.facts import FactChange, SaveFact, StoredFact
-
 
 SAID = "messages"
 

@@ -19,8 +19,9 @@ out, and named in the answer.
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal, cast
 from uuid import UUID
 
 import msgspec
@@ -32,7 +33,14 @@ from actors.agents import rows as staff_rows
 from actors.agents.hired import HiredAgent, shown_of
 from actors.agents.hiring import Requester
 from actors.agents.messages import Conduct, ReadStaff
-from actors.agents.rows import AGENT, AT_REST, Conducted, StaffChange
+from actors.agents.rows import (
+    AGENT,
+    AT_REST,
+    Conducted,
+    Outcome,
+    StaffChange,
+    StaffRows,
+)
 from actors.journal import records
 from actors.journal.parts import in_one_part
 from actors.journal.records import UsageRecord
@@ -43,7 +51,10 @@ from actors.messages.state import outcome_of
 from actors.rules.markers.actions import AgentFields, CreateAgent, Staffing, UpdateAgent
 from actors.turn.machine import ModelReplied, ToolReturned
 from actors.turn.steps import ROUND, TOOL
+from connectors.web.eliza.keys import ApiCaller
 from connectors.web.eliza.messages import (
+    ElizaChannel,
+    Json,
     as_ulid,
     as_uuid,
     missing,
@@ -51,7 +62,12 @@ from connectors.web.eliza.messages import (
     to_uuid,
     wrong,
 )
+from connectors.web.eliza.services.channels import Channels
+from connectors.web.eliza.services.memories import MemoryReader
+from connectors.web.history import ConnectorStore
+from connectors.web.operations import Backstage
 from connectors.web.server import ApiError
+from runtime.actor.ref import ActorRef
 from runtime.errors import SequenceConflictError
 from runtime.store.rows import (
     Answered,
@@ -61,19 +77,6 @@ from runtime.store.rows import (
     StoredMessage,
     StoredRecord,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from actors.agents.rows import Outcome, StaffRows
-    from connectors.web.eliza.keys import ApiCaller
-    from connectors.web.eliza.messages import ElizaChannel, Json
-    from connectors.web.eliza.services.channels import Channels
-    from connectors.web.eliza.services.memories import MemoryReader
-    from connectors.web.history import ConnectorStore
-    from connectors.web.operations import Backstage
-    from runtime.actor.ref import ActorRef
-
 
 RunStatus = Literal["started", "completed", "timeout", "error"]
 

@@ -11,12 +11,13 @@ that an answer after a restart completes them, too.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 from uuid import uuid4
 
 import msgspec
 from msgspec import Meta, Struct, structs
 
+from connectors.web.eliza.keys import ApiCaller
 from connectors.web.eliza.messages import (
     ZERO,
     ElizaChannel,
@@ -27,15 +28,10 @@ from connectors.web.eliza.messages import (
     iso,
     missing,
 )
-from connectors.web.eliza.services.channels import StoredTable
+from connectors.web.eliza.services.channels import Channels, StoredTable
 from connectors.web.eliza.services.messages import ChannelMessages, NewMessage
+from connectors.web.history import ConnectorStore
 from connectors.web.server import ApiError
-
-if TYPE_CHECKING:
-    from connectors.web.eliza.keys import ApiCaller
-    from connectors.web.eliza.services.channels import Channels
-    from connectors.web.history import ConnectorStore
-
 
 MINUTE = 60_000
 

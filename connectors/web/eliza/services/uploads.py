@@ -12,21 +12,18 @@ import re
 import secrets
 import shutil
 import threading
-from typing import TYPE_CHECKING, Literal, cast
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, cast
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import structs
 
 from actors.messages.inbound import Attachment
+from connectors.web.eliza.messages import ElizaMessage
 from runtime.disk import flush_file, flush_folder
 from runtime.fairness import most_of_one
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from connectors.web.eliza.messages import ElizaMessage
 
 KINDS = {
     "audio/mpeg": "mp3",

@@ -12,20 +12,15 @@ import asyncio
 import logging
 import threading
 from collections import deque
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta, structs
 
-from connectors.web.eliza.messages import full, to_uuid, wrong
+from connectors.web.eliza.messages import Json, full, to_uuid, wrong
 from runtime.telemetry.logs import LineFormatter, Redactor, Value, shorten
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-
-    from connectors.web.eliza.messages import Json
-
 
 MOST_KEPT = 1_000
 

@@ -22,8 +22,9 @@ from actors.journal.attachments import kind_of
 from actors.messages.inbound import Address, Attachment, Inbound, SentFile
 from connectors.chat.server_transport import hand_in
 from connectors.fetch.messages import media_type
-from connectors.files.blobs import PEOPLE
+from connectors.files.blobs import PEOPLE, BlobFolder
 from connectors.web.page.chat.messages import (
+    PageHistory,
     PageMessage,
     answer_id,
     answer_of,
@@ -35,10 +36,8 @@ from runtime.errors import SequenceConflictError
 if TYPE_CHECKING:
     from actors.messages.deliveries import Delivery, Edit, Reaction, Typing
     from actors.transport import Ingress
-    from connectors.files.blobs import BlobFolder
     from connectors.web.page.chat.chats import PageChat
     from connectors.web.page.chat.files import PageUpload
-    from connectors.web.page.chat.messages import PageHistory
     from runtime.clock import Clock
     from runtime.ids import IdSource
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from heapq import nsmallest
-from typing import TYPE_CHECKING
 
 from actors import names
 from actors.operations.warden import KillActor, Killed
@@ -13,8 +12,11 @@ from connectors.web.page.views.base import (
     NOBODY_THERE,
     NOT_KNOWN,
     SERVES,
+    Look,
     Refusal,
     View,
+    ViewRequest,
+    ViewValues,
     actor_label,
     place_text,
     read_view,
@@ -22,10 +24,7 @@ from connectors.web.page.views.base import (
 )
 from connectors.web.page.words import beginning
 from runtime.actor.ref import UNANSWERED
-
-if TYPE_CHECKING:
-    from connectors.web.page.views.base import Look, ViewRequest, ViewValues
-    from runtime.actor.statistics import ActorStatistics
+from runtime.actor.statistics import ActorStatistics
 
 SHOWS = ("now", "failed", "all")
 

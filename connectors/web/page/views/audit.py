@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
 
+from actors.journal.records import AuditRecord
 from connectors.admin.audit import matching
-from connectors.web.page.views.base import View, read_view
-
-if TYPE_CHECKING:
-    from actors.journal.records import AuditRecord
-    from connectors.web.page.views.base import Look, ViewRequest, ViewValues
+from connectors.web.page.views.base import (
+    Look,
+    View,
+    ViewRequest,
+    ViewValues,
+    read_view,
+)
 
 MOST_LISTED = 100
 

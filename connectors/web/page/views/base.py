@@ -68,20 +68,23 @@ from actors import names as actor_names
 from actors.journal.records import Deed, as_commit
 from actors.messages.keys import parse_key
 from actors.people.pairing_rows import rows_of
-from actors.people.pairing_rules import is_open
+from actors.people.pairing_rules import PairingRequest, is_open
 from actors.people.rows import PERSON, decoded
 from connectors.admin.display import make_safe
-from connectors.admin.settings import Origins, Way, read_applied
-from connectors.admin.usage import Trends, UsageBook, budget_statuses
+from connectors.admin.settings import (
+    Applied,
+    Origins,
+    SettingsEditor,
+    Way,
+    read_applied,
+)
+from connectors.admin.usage import BudgetStatus, Trends, UsageBook, budget_statuses
 from connectors.web.page.words import Words
 from runtime.errors import KernelError, StoreError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from actors.people.pairing_rules import PairingRequest
     from actors.services import Services
-    from connectors.admin.settings import Applied, SettingsEditor
-    from connectors.admin.usage import BudgetStatus
     from connectors.config.app import AppConfig
     from runtime.actor.statistics import ActorStatistics
     from runtime.store.database import Database, Inspection, RepairResult

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
-from connectors.admin.conversations import read_conversations, read_story
+from connectors.admin.conversations import Conversation, read_conversations, read_story
 from connectors.web.page.views.base import (
+    Look,
     View,
+    ViewRequest,
+    ViewValues,
     conversation_label,
     names_of,
     number_of,
     read_view,
 )
 from runtime.store.database import FIRST, Mark
-
-if TYPE_CHECKING:
-    from connectors.admin.conversations import Conversation
-    from connectors.web.page.views.base import Look, ViewRequest, ViewValues
 
 MOST_LISTED = 50
 MOST_EVENTS = 100

@@ -25,6 +25,7 @@ from connectors.admin.queue import (
 from connectors.admin.usage import (
     DAY,
     GOOD_ENDS,
+    Minute,
     Trends,
     chart_lines,
     place_of,
@@ -36,6 +37,8 @@ from connectors.web.page.views.base import (
     Refusal,
     View,
     ViewRequest,
+    ViewSources,
+    ViewValues,
     actor_label,
     applied_of,
     asking,
@@ -54,8 +57,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from actors.approvals.rules import OpenApproval
-    from connectors.admin.usage import Minute
-    from connectors.web.page.views.base import ViewSources, ViewValues
     from runtime.actor.statistics import ActorStatistics
 
 LOG = EventLog("page")

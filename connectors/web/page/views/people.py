@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from actors import names
 from actors.commands.memory import SHOWN, worded
 from actors.journal.parts import in_one_part
-from actors.journal.records import Deed, as_commit
+from actors.journal.records import AuditRecord, Deed, as_commit
 from actors.memory.forgetting import marked
 from actors.messages.keys import fact_partition
 from actors.people.guests import DecideRequest, RequestDecided, RevokeGuest
@@ -23,23 +23,20 @@ from connectors.admin.audit import matching
 from connectors.web.page.views.base import (
     NOBODY_THERE,
     NOT_KNOWN,
+    Look,
     Refusal,
     View,
+    ViewRequest,
+    ViewValues,
     asking,
     read_view,
 )
 from connectors.web.page.words import beginning
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError
+from runtime.store.database import Inspection
 from runtime.store.facts import MAX_SCOPES, FactListing, ForgetFacts
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from actors.journal.records import AuditRecord
-    from connectors.web.page.views.base import Look, ViewRequest, ViewValues
-    from runtime.store.database import Inspection
 
 LOG = EventLog("page")
 

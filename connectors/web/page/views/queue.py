@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 import trio
@@ -11,12 +11,14 @@ import trio
 from actors import names
 from actors.journal import records
 from actors.journal.records import UsageRecord
-from actors.messages.inbound import DelegationChain
+from actors.messages.inbound import DelegationChain, Inbound
 from actors.messages.keys import session_key
 from actors.protocol import StopDelegated
 from connectors.admin.display import STATES, QueueJob, read_inbound, read_record
 from connectors.admin.queue import (
     USUAL,
+    JobPage,
+    WholeMessage,
     collect,
     drop_one,
     read_jobs,
@@ -25,8 +27,11 @@ from connectors.admin.queue import (
     retry_one,
 )
 from connectors.web.page.views.base import (
+    Look,
     Refusal,
     View,
+    ViewRequest,
+    ViewValues,
     change_by_hand,
     conversation_label,
     names_of,
@@ -38,15 +43,8 @@ from connectors.web.page.views.base import (
 from connectors.web.page.words import REASONS, moment_of
 from runtime.actor.messages import Keyed
 from runtime.errors import KernelError
+from runtime.store.database import Database, Inspection, RepairResult
 from runtime.store.rows import StoredMessage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from actors.messages.inbound import Inbound
-    from connectors.admin.queue import JobPage, WholeMessage
-    from connectors.web.page.views.base import Look, ViewRequest, ViewValues
-    from runtime.store.database import Database, Inspection, RepairResult
 
 MOST_LISTED = 50
 

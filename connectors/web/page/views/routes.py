@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 import trio
 from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute
 
 from connectors.web.page.event_stream import EventResponse, EventStream, EventStreams
 from connectors.web.page.request import ActionResult, PageRoutes, PageVisit
-from connectors.web.page.views.base import LONGEST, Refusal, ViewRequest
+from connectors.web.page.views.base import (
+    LONGEST,
+    Act,
+    Refusal,
+    View,
+    ViewRequest,
+    ViewSources,
+    ViewValues,
+)
 from connectors.web.server import ApiError
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from starlette.routing import BaseRoute
-
-    from connectors.web.page.views.base import Act, View, ViewSources, ViewValues
 
 T = TypeVar("T")
 

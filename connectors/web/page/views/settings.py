@@ -6,15 +6,26 @@ come to and writes nothing, and is written by a form with the mark of that propo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import trio
 
-from connectors.admin.settings import DEFAULT, Setting, header, setting_rows
+from connectors.admin.settings import (
+    DEFAULT,
+    ProposedSetting,
+    Setting,
+    header,
+    setting_rows,
+)
+from connectors.admin.settings import Way as SettingWay
+from connectors.config.app import AppConfig
 from connectors.web.page.views.base import (
     LONGEST_TEXT,
+    Look,
     Refusal,
     View,
+    ViewRequest,
+    ViewValues,
     applied_of,
     clean,
     read_view,
@@ -22,14 +33,6 @@ from connectors.web.page.views.base import (
 )
 from runtime.config.messages import dotted, toml
 from runtime.errors import MisuseError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from connectors.admin.settings import ProposedSetting
-    from connectors.admin.settings import Way as SettingWay
-    from connectors.config.app import AppConfig
-    from connectors.web.page.views.base import Look, ViewRequest, ViewValues
 
 MOST_AGENTS = 50
 """Agents whose models are listed above all settings."""

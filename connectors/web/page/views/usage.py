@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
-from connectors.admin.usage import NAMES, PARTS
-from connectors.web.page.views.base import View, budgets_of, chosen, read_view
+from connectors.admin.usage import NAMES, PARTS, BudgetStatus
+from connectors.web.page.views.base import (
+    Look,
+    View,
+    ViewRequest,
+    ViewValues,
+    budgets_of,
+    chosen,
+    read_view,
+)
 from connectors.web.page.views.settings import may_change_of
 from runtime.config.messages import dotted
-
-if TYPE_CHECKING:
-    from connectors.admin.usage import BudgetStatus
-    from connectors.web.page.views.base import Look, ViewRequest, ViewValues
 
 DAY = 86_400.0
 PERIODS = {"1 day": DAY, "7 days": 7 * DAY, "30 days": 30 * DAY}
