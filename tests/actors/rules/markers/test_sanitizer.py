@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from actors.rules.markers.json_calls import MOST as MOST_OBJECT
@@ -95,6 +95,7 @@ def run(parts: list[str], *, hides_narration: bool = False) -> tuple[str, list[B
 
 @pytest.mark.parametrize("hides_narration", [False, True])
 @given(text=texts, cuts=st.lists(st.integers(0, 200)))
+@example(text="I am done, NO_REPLY ", cuts=[11])  # a piece of a word and a blank
 def test_any_split_shows_and_takes_out_the_same(
     text: str, cuts: list[int], *, hides_narration: bool
 ) -> None:
@@ -169,10 +170,13 @@ def test_the_work_is_in_proportion_to_the_length(unit: str) -> None:
     most = 0
     for begin in range(0, len(text), 1000):
         sanitizer.feed(text[begin : begin + 1000])
-        lines = sanitizer._lines
+        if sanitizer._stages is None:
+            most = max(most, len(sanitizer._first))
+            continue
+        tagged, lines = sanitizer._stages
         kept = len(lines._fence.text) if lines._fence is not None else 0
-        held = len(sanitizer._tagged.held) + len(lines._text) + lines._shown._waits
-        most = max(most, held + kept)
+        held = len(tagged.held) + len(lines._text) + lines._shown._waits
+        most = max(most, held + kept + len(sanitizer._first))
     assert most <= max(MOST, MOST_OBJECT, MOST_FENCED) + MOST_WAITING + 1100
     sanitizer.finish()
 
