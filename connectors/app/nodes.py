@@ -46,6 +46,7 @@ from runtime.errors import (
     SettingsError,
     StoreError,
 )
+from runtime.nodes.hints import HintBoard
 from runtime.nodes.membership import Membership
 from runtime.nodes.rows import COMPANY, PART, Fence
 from runtime.telemetry.logs import EventLog
@@ -152,6 +153,9 @@ class CompanyNode:
         self._now = clock
         self._membership = Membership(self._name, self._ttl)
         self._config = config
+        self.hints = HintBoard(self._name)
+        """What nodes tell each other, as far as it arrives."""
+
         self.is_sharing = is_sharing(config)
         """Whether this node works beside the one that has the company."""
 
@@ -666,7 +670,8 @@ async def open_node(config: AppConfig) -> AsyncGenerator[CompanyNode]:
         SettingsError: see `CompanyNode.run`.
         StoreError: it cannot join.
     """
-    from runtime.postgresql.nodes import NodeDesk  # noqa: PLC0415  an extra
+    from runtime.postgresql.hints import HintCarrier  # noqa: PLC0415  an extra
+    from runtime.postgresql.nodes import NodeDesk  # noqa: PLC0415  same
     from runtime.postgresql.server import PostgresqlServer  # noqa: PLC0415  same
 
     server = PostgresqlServer(address_of(config.store))
@@ -677,6 +682,9 @@ async def open_node(config: AppConfig) -> AsyncGenerator[CompanyNode]:
     async with trio.open_nursery() as nursery:
         try:
             await nursery.start(node.run)
+            if node.is_sharing:
+                carrier = HintCarrier(server, config.nodes.name, node.hints)
+                nursery.start_soon(carrier.run)
             yield node
         finally:
             nursery.cancel_scope.cancel()

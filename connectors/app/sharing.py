@@ -9,6 +9,7 @@ then the whole company in this process is killed (`nodes.py`).
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 import trio
@@ -16,12 +17,14 @@ import trio
 from actors import names
 from actors.journal.unsettled import read_keys
 from actors.messages.keys import SessionKey, chat_partition, parse_key
+from actors.operations.keeper import CheckStore
 from actors.protocol import RouteUnanswered
 from actors.schedule.messages import AppointmentsChanged
 from actors.webhooks.messages import SendNotices
 from connectors.app.nodes import LOOKS, CompanySeat, is_shared
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError
+from runtime.nodes.hints import ROWS
 from runtime.nodes.rows import COMPANY, PART
 from runtime.store.rows import Commit
 from runtime.supervision.keyed import StopKey
@@ -37,6 +40,9 @@ if TYPE_CHECKING:
 LOG = EventLog("nodes")
 
 PAGE = 1000
+LOOKED_WITHIN = 10.0
+"""Seconds that the keeper is given to look at what others wrote."""
+
 STOPPED_WITHIN = 10.0
 """Seconds that a conversation is given to end that goes on at another node."""
 
@@ -64,6 +70,7 @@ class SharedWork:
         self._duties = seat.duties
         self._reloading = reloading
         self._forwarder = forwarder
+        self._is_told = trio.Event()
         self.scope = trio.CancelScope()
         """Cancelled when the company is about to end."""
 
@@ -82,6 +89,7 @@ class SharedWork:
         with self.scope:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._follow_parts)
+                nursery.start_soon(self._follow_hints)
                 while True:
                     await self._pass_on_rest()
                     before = set(self._app.transports)
@@ -122,6 +130,25 @@ class SharedWork:
         self._duties.has_rest = False
         await self._end_conversations(lambda key: not self._is_shared(key.connector))
         await self._node.give((COMPANY,))
+
+    # --- what other nodes write -------------------------------------------------------
+
+    async def _follow_hints(self) -> None:
+        """Have the keeper look at once when another node wrote what concerns this one.
+
+        It looks by itself, too: a hint may get lost.
+        """
+        end = self._node.hints.subscribe(ROWS, lambda _: self._is_told.set())
+        try:
+            while True:
+                await self._is_told.wait()
+                self._is_told = trio.Event()
+                keeper = self._app.system.find(names.KEEPER)
+                if keeper is not None:
+                    with contextlib.suppress(KernelError, *UNANSWERED):
+                        await keeper.ask(CheckStore(), timeout=LOOKED_WITHIN)
+        finally:
+            end()
 
     # --- parts ------------------------------------------------------------------------
 

@@ -4,10 +4,12 @@ Pure: decisions from rows that were read, and the statements of the transactions
 carry them out. `callboard serve` has one lease, the whole company; the rules know of
 any number. Proved by `tests/nodes_simulation` on a model of the server, and the model
 by the server itself. `runtime/postgresql/nodes.py` carries the plans out.
-Begin with `rows.py`; `membership.py` decides, `statements.py` is the SQL.
+Begin with `rows.py`; `membership.py` decides, `statements.py` is the SQL, `hints.py`
+what nodes tell each other.
 """
 
 __all__ = [
+    "hints",
     "membership",
     "rows",
     "statements",

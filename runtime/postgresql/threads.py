@@ -38,8 +38,10 @@ from runtime.errors import (
     StoreError,
     StoreUnavailableError,
 )
+from runtime.nodes.hints import ROWS, encode
 from runtime.nodes.rows import Fence
 from runtime.nodes.statements import application_name
+from runtime.postgresql.hints import NOTIFY
 from runtime.postgresql.migrations import migrate
 from runtime.postgresql.server import (
     FENCED,
@@ -408,8 +410,12 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
         if asked is None:
             return
         kinds = {kind for x in map(commit_of, jobs) if x for kind in asked(x)}
+        if not kinds:
+            return
+        node = self._seat.node
         for kind in sorted(kinds):
-            db.execute(MOVED, (kind, self._seat.node))
+            db.execute(MOVED, (kind, node))
+        db.execute(NOTIFY, (encode(node, ((ROWS, " ".join(sorted(kinds))),)).decode(),))
 
     def _begin(self, db: Db, held: Mapping[str, int]) -> None:
         held = dict(self._seat.leases) | dict(held)

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
+import trio.testing
 from click.testing import CliRunner
 from msgspec import structs
 
 from connectors.commands.nodes import command
 from runtime.errors import FencedError, StoreRefusedError, StoreUnavailableError
+from runtime.nodes.hints import ROWS, Hint, HintBoard
 from runtime.nodes.membership import MembershipPlan, TakeOver
 from runtime.nodes.rows import COMPANY, Fence
+from runtime.postgresql.hints import HintCarrier
 from runtime.postgresql.nodes import NodeCard, NodeDesk, NodesFromOutside, NodesLook
 from runtime.postgresql.server import PostgresqlOptions, PostgresqlServer
 from runtime.postgresql.store import PostgresqlStore
@@ -358,3 +361,70 @@ def test_a_take_over_ends_no_session_of_another_companys_node() -> None:
     with nodes("a", "b") as (a, b), closing(other.connect("callboard/a/1")) as db:
         assert b.desk.carry_out(*b.plan(dead=a))
         assert db.execute("SELECT 1").fetchall() == [(1,)]
+
+
+class Listener:
+    """A node that hears hints."""
+
+    def __init__(self, name: str) -> None:
+        self.board = HintBoard(name)
+        self.heard: list[Hint] = []
+        for topic in (ROWS, "news"):
+            self.board.subscribe(topic, self.heard.append)
+        server = PostgresqlServer(shared_process().dsn("callboard"))
+        self.carrier = HintCarrier(server, name, self.board)
+
+    async def wait_heard(self, *hints: Hint) -> None:
+        """Wait until these have come, each once."""
+        while len(self.heard) < len(hints):
+            await trio.testing.wait_all_tasks_blocked(0.01)
+        assert sorted(self.heard, key=str) == sorted(hints, key=str)
+        self.heard.clear()
+
+
+@asynccontextmanager
+async def listening(*names: str) -> AsyncGenerator[list[Listener]]:
+    """Have nodes tell each other hints."""
+    heard = [Listener(name) for name in names]
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            for each in heard:
+                await nursery.start(each.carrier.run)
+            yield heard
+            nursery.cancel_scope.cancel()
+
+
+async def test_nodes_hear_hints_of_each_other_and_not_their_own() -> None:
+    emptied()
+    async with listening("a", "b", "c") as (a, b, c):
+        a.board.tell("news", "ä\x00")
+        a.board.tell("news", "ä\x00")
+        a.board.tell("nobody's", "topic")
+        b.board.tell("news", "two")
+        await c.wait_heard(Hint("a", "news", "ä\x00"), Hint("b", "news", "two"))
+        await a.wait_heard(Hint("b", "news", "two"))
+        await b.wait_heard(Hint("a", "news", "ä\x00"))
+
+
+async def test_what_a_commit_has_for_others_is_told_when_it_is_durable() -> None:
+    with nodes("a") as (a,):
+        async with listening("a", "b") as (own, other), with_part(a) as store:
+            await store.commit(accepting("nobody's business"))
+            await store.commit(MINE)
+            await other.wait_heard(Hint("a", ROWS, "event"))
+            assert own.heard == []
+
+
+async def test_hints_go_on_after_their_connection_was_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("runtime.postgresql.hints.AGAIN", 0.01)
+    emptied()
+    query = """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+        WHERE application_name = 'callboard/b/hints'"""
+    async with listening("a", "b") as (a, b):
+        with beside() as db:
+            assert db.execute(query).fetchall() == [(1,)]
+        while not b.heard:  # what is told meanwhile is lost
+            a.board.tell("news")
+            await trio.testing.wait_all_tasks_blocked(0.01)
