@@ -1,7 +1,8 @@
 """Proves that a company of several nodes loses and doubles nothing, whatever is killed.
 
 `CALLBOARD_FAULTS=50 pytest -m live tests/live/test_nodes.py` takes longer;
-`CALLBOARD_FAIL_OVERS` says how often the database moves to its standby.
+`CALLBOARD_FIGURES=FILE` writes how long people waited; `CALLBOARD_FAIL_OVERS` says how
+often the database moves to its standby.
 """
 
 from __future__ import annotations
@@ -26,13 +27,17 @@ import trio.testing
 from actors.messages.keys import chat_partition
 from runtime.store.rows import PARTS
 from tests.fakes.store.cut_proxy import CutProxy
-from tests.live.test_postgresql_faults import BETWEEN, CHATS, Company, check
+from tests.live.test_postgresql_faults import BETWEEN, CHATS, PAUSE, Company, check
 from tests.processes.running import PATIENCE, ROOT, Server, environment, run, served
 from tests.support.store.postgresql import PORT, ServerProcess, use_standby
 
 FAULTS = int(os.environ.get("CALLBOARD_FAULTS", "5"))
 FAIL_OVERS = int(os.environ.get("CALLBOARD_FAIL_OVERS", "2"))
+FIGURES = os.environ.get("CALLBOARD_FIGURES", "")
 NAMES = ("a", "b", "c")
+
+TAIL = 25
+"""Lines of a node's log that are shown when something has hung."""
 
 WAITING = """SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'
     AND application_name LIKE '%/writer%'"""
@@ -74,6 +79,8 @@ class Nodes(Company):
         self.stacks = {name: ExitStack() for name in NAMES}
         self.turn = itertools.cycle(NAMES)
         self.hung: set[str] = set()
+        self.faults: list[tuple[str, float, float]] = []
+        """What went wrong, when, and when all was well again; seconds."""
 
     def variables(self, name: str) -> dict[str, Any]:
         """Give what a node's settings differ by."""
@@ -86,6 +93,7 @@ class Nodes(Company):
             "CALLBOARD_NODES__ADDRESS": "127.0.0.1",
             "CALLBOARD_NODES__TTL": "2",
             "CALLBOARD_CONNECTORS__HTTP__PORT": str(self.ports[name]),
+            "CALLBOARD_LOG__FILE": str(self.folder / f"{name}.log"),
         }
 
     def begin(self, name: str) -> None:
@@ -113,7 +121,7 @@ class Nodes(Company):
     async def wait_owner(self, *not_these: str) -> str:
         """Wait until another node than these runs the company."""
         while (name := self.owner()) in {"", *not_these}:
-            await trio.testing.wait_all_tasks_blocked(0.05)
+            await trio.testing.wait_all_tasks_blocked(PAUSE)
         return name
 
     def parts(self) -> dict[int, str]:
@@ -124,7 +132,7 @@ class Nodes(Company):
     async def wait_without(self, name: str) -> None:
         """Wait until others have taken over all that a node had."""
         while name in {*self.parts().values(), self.owner()}:
-            await trio.testing.wait_all_tasks_blocked(0.05)
+            await trio.testing.wait_all_tasks_blocked(PAUSE)
 
     async def fault(self, kind: str) -> None:
         """Let something go wrong, and wait until all is well."""
@@ -168,6 +176,71 @@ class Nodes(Company):
         done = run("nodes", "drain", owner, folder=self.folder, **variables)
         assert done.code == 0, done.said
         assert self.owner() != owner
+
+    def log(self) -> str:
+        """Give what the nodes have said."""
+        logs = [*self.folder.glob("*.log"), self.folder / "stderr"]
+        return "".join(each.read_text() for each in logs)
+
+    def beliefs(self) -> str:
+        """Say what the database and each node believe, and who waits for an answer."""
+        now = trio.current_time()
+        waiting = {x: round(now - since, 1) for x, since in self.asked.items()}
+        said = [f"seconds without an answer, by chat: {waiting}", f"hung: {self.hung}"]
+        with suppress(psycopg.Error):
+            said += map(str, self.rows("SELECT * FROM node ORDER BY id"))
+            owned = "SELECT owner, wanted, count(*) FROM lease GROUP BY 1, 2"
+            said += map(str, self.rows(owned))
+        for name in NAMES:
+            said.append(f"--- {name}, which {self.state_of(name)}")
+            log = self.folder / f"{name}.log"
+            said += log.read_text().splitlines()[-TAIL:] if log.exists() else ()
+        return "\n".join(said)
+
+    def state_of(self, name: str) -> str:
+        """Say what a node's process is doing."""
+        if name not in self.running:
+            return "is not running"
+        pid = self.running[name].process.pid
+        status = Path(f"/proc/{pid}/status")
+        state = status.read_text().split("State:")[1].split("\n")[0].strip()
+        return f"is process {pid}, {state}"
+
+    def silences(self) -> list[tuple[str, float]]:
+        """Give the longest that each chat waited from a fault on, and the kind of it.
+
+        Of what was written or open while something was wrong; in seconds.
+        """
+        found: list[tuple[str, float]] = []
+        for kind, began, ended in self.faults:
+            longest = dict.fromkeys(range(CHATS), 0.0)
+            for chat, written, answered in self.waited:
+                if written < ended and answered > began:
+                    waited = answered - max(written, began)
+                    longest[chat] = max(longest[chat], waited)
+            found += [(kind, each) for each in longest.values()]
+        return found
+
+    def write_figures(self) -> None:
+        """Write the figures where they are wanted."""
+        if FIGURES:
+            Path(FIGURES).write_text(self.figures() + "\n")
+
+    def figures(self) -> str:
+        """Say in lines what was done, and how long people waited."""
+        found = self.silences()
+        lines = [f"{len(self.faults)} faults, {self.answered} messages answered"]
+        for kind in ("", *KINDS):
+            waits = sorted(x for name, x in found if kind in {"", name})
+            took = [e - b for name, b, e in self.faults if kind in {"", name}]
+            if waits:
+                p50, p99 = (waits[len(waits) * part // 100] for part in (50, 99))
+                lines.append(
+                    f"{kind or 'all'}: {len(took)} faults of at most {max(took):.1f} s;"
+                    f" a chat waited p50 {p50:.2f} s, p99 {p99:.2f} s,"
+                    f" at most {waits[-1]:.2f} s"
+                )
+        return "\n".join(lines)
 
     def end(self) -> None:
         """End all that was started."""
@@ -221,17 +294,13 @@ class NodesOfTwoServers(Nodes):
         before = self.tries()
         self.rows(CUT)
         while self.tries() < before + TRIES:
-            await trio.testing.wait_all_tasks_blocked(0.05)
+            await trio.testing.wait_all_tasks_blocked(PAUSE)
         self.standby.kill()
         replicate(self.database, "*")
 
     def tries(self) -> int:
         """Count how often nodes have connected to the old primary."""
         return (self.standby.folder / "log").read_text().count(OLD)
-
-    def log(self) -> str:
-        """Give what the nodes have said."""
-        return (self.folder / "stderr").read_text()
 
     async def cancel_waits(self) -> None:
         """Do what must acknowledge nothing: end a commit's wait for the standby."""
@@ -241,7 +310,7 @@ class NodesOfTwoServers(Nodes):
                 if row[0] not in seen:
                     seen.append(row[0])
                     self.rows(f"SELECT pg_cancel_backend({row[0]})")
-            await trio.testing.wait_all_tasks_blocked(0.05)
+            await trio.testing.wait_all_tasks_blocked(PAUSE)
 
     def end(self) -> None:
         """End all that was started."""
@@ -262,8 +331,11 @@ async def under_load(nodes: Nodes, kinds: tuple[str, ...]) -> None:
             nursery.start_soon(nodes.talk, chat)
         await nodes.wait_answers(BETWEEN)
         for kind in kinds:
-            with trio.fail_after(2 * PATIENCE):
+            began = trio.current_time()
+            with trio.move_on_after(2 * PATIENCE) as limit:
                 await nodes.fault(kind)
+            assert not limit.cancelled_caught, f"{kind}\n{nodes.beliefs()}"
+            nodes.faults.append((kind, began, trio.current_time()))
         nodes.is_over = True
 
 
@@ -278,19 +350,14 @@ async def test_nothing_is_lost_or_doubled_by_three_nodes(tmp_path: Path) -> None
         for name in NAMES:
             assert await nodes.finish(name, signal.SIGTERM) == 0
         check(nodes, FAULTS)
-        log = (tmp_path / "stderr").read_text()
-        assert "Traceback" not in log
+        assert "Traceback" not in nodes.log()
+        nodes.write_figures()
     finally:
         nodes.end()
 
 
 class TwoNodes(Nodes):
-    """Two nodes with a log of their own, and people who ask at the first one."""
-
-    def variables(self, name: str) -> dict[str, Any]:
-        """Give what a node's settings differ by."""
-        log = str(self.folder / f"{name}.log")
-        return super().variables(name) | {"CALLBOARD_LOG__FILE": log}
+    """Two nodes, and people who ask at the first one."""
 
     def heard(self, name: str) -> int:
         """Count the messages that a node has taken in."""
@@ -299,7 +366,7 @@ class TwoNodes(Nodes):
     async def wait_shared(self) -> None:
         """Wait until each has half of the chats."""
         while Counter(self.parts().values()) != {"a": PARTS // 2, "b": PARTS // 2}:
-            await trio.testing.wait_all_tasks_blocked(0.1)
+            await trio.testing.wait_all_tasks_blocked(PAUSE)
 
     def chats_of(self, name: str, count: int, prefix: str) -> list[str]:
         """Name chats that a node works on."""
@@ -333,7 +400,7 @@ async def test_two_nodes_share_their_chats_and_one_goes_on_with_the_other_s(
                         for chat in nodes.chats_of(owner, 3, number.name):
                             nursery.start_soon(nodes.ask_slowly, chat)
                     while nodes.heard("b") < before + 3:
-                        await trio.testing.wait_all_tasks_blocked(0.02)
+                        await trio.testing.wait_all_tasks_blocked(PAUSE)
                     nodes.running["b"].process.send_signal(number)
                     await nodes.wait_without("b")
                 if number == signal.SIGSTOP:

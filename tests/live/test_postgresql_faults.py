@@ -29,6 +29,11 @@ CHATS = 6
 BETWEEN = 5
 """Answers between two faults."""
 
+PAUSE = 0.02
+"""Seconds for which all must be at rest before somebody looks again. One for all: of
+those that wait so, trio wakes only who waits for the shortest time, so who looks again
+and again would keep everybody else waiting for ever."""
+
 KINDS = ("kill callboard", "lose answer", "cut", "kill server", "lose request")
 
 
@@ -42,6 +47,12 @@ class Company:
         self.answered = 0
         self.is_over = False
         self.sent = dict.fromkeys(range(CHATS), 0)
+        self.asked: dict[int, float] = {}
+        """By chat, when its message was written that is not answered yet."""
+
+        self.waited: list[tuple[int, float, float]] = []
+        """Of each message its chat, when it was written, and answered; seconds."""
+
         self.server: Server | None = None
         self._stack = ExitStack()
         self.dsn = (
@@ -69,10 +80,12 @@ class Company:
         """Write one message after the other, each until it is answered."""
         while not self.is_over:
             number = self.sent[chat]
+            self.asked[chat] = trio.current_time()
             answer = ""
             while not answer:
                 answer = await self.ask(f"chat{chat}", f"{chat}-{number}")
             assert answer == f"you said {chat}-{number}"
+            self.waited.append((chat, self.asked.pop(chat), trio.current_time()))
             self.sent[chat] += 1
             self.answered += 1
 
@@ -84,7 +97,7 @@ class Company:
         """Write once; empty if there was no answer."""
         server = self.entrance()
         if server is None:
-            await trio.testing.wait_all_tasks_blocked(0.02)
+            await trio.testing.wait_all_tasks_blocked(PAUSE)
             return ""
         body = {"model": "anna", "messages": [{"role": "user", "content": words}]}
         headers = {"x-callboard-conversation": chat, "idempotency-key": key or words}
@@ -97,7 +110,7 @@ class Company:
             return ""
         if said.status_code != 200:
             assert said.status_code in {409, 429, 500, 502, 503, 504}, said.text
-            await trio.testing.wait_all_tasks_blocked(0.05)
+            await trio.testing.wait_all_tasks_blocked(PAUSE)
             return ""
         return str(said.json()["choices"][0]["message"]["content"])
 
@@ -120,7 +133,7 @@ class Company:
         """Wait until so many more were answered."""
         end = self.answered + count
         while self.answered < end:
-            await trio.testing.wait_all_tasks_blocked(0.02)
+            await trio.testing.wait_all_tasks_blocked(PAUSE)
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """Read the database."""
