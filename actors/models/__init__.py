@@ -10,6 +10,7 @@ __all__ = [
     "budget",
     "catalogue",
     "classify",
+    "cool_downs",
     "daily_tokens",
     "limiter",
     "messages",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from functools import partial
 from typing import ClassVar
 
 import msgspec
@@ -13,6 +14,7 @@ from actors import names
 from actors.errors import ModelFault
 from actors.models.budget import Amount, Budget, SoftLimitReached, Spender, refusal
 from actors.models.catalogue import NO_PRICES, Catalogue
+from actors.models.cool_downs import CoolDowns, commit_of
 from actors.models.messages import (
     BudgetsLeft,
     CallEnded,
@@ -23,6 +25,7 @@ from actors.models.messages import (
     ModelList,
     OverBudget,
     ReadCalls,
+    ReadCoolDowns,
     ReplaceCatalogue,
     Reserve,
     Reserved,
@@ -39,6 +42,7 @@ from runtime.actor.committer import Committer
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Terminated
 from runtime.actor.ref import ActorRef
+from runtime.errors import StoreError
 from runtime.store.rows import Committed
 from runtime.telemetry.logs import EventLog
 
@@ -90,6 +94,7 @@ class AccountsHandover(msgspec.Struct, frozen=True):
     catalogue: Catalogue
     leaving: tuple[Model, ...]
     pool: Pool
+    cool_downs: CoolDowns
     held: dict[str, Reservation]
     unstored: dict[str, PaidCall]
 
@@ -102,9 +107,10 @@ class Accounts(Actor):
     """Chooses the account for each model call, or says why none may be made.
 
     Takes: `Reserve` (asked), `CancelReserve`, `CallEnded` from turns; `Terminated`
-        about them; `ReplaceCatalogue` (asked) when settings have changed.
+        about them; `ReplaceCatalogue` (asked) when settings have changed; `ReadCalls`,
+        `ReadCoolDowns` when other nodes have news.
     Sends: `TellOwners` of a key that an account does not take; else only answers. It
-        stores a row for each call.
+        stores a row for each call; of several nodes, one for each cool-down.
     Keeps: the clients of all accounts, cool-downs, reservations, and what was spent,
         which it adds up from the rows of calls.
     Fails: never by these messages; rows that are not stored yet go to its next
@@ -123,6 +129,7 @@ class Accounts(Actor):
         """Clients of earlier settings, which calls under way still have."""
 
         self._pool = Pool(catalogue.offers, catalogue.preferences)
+        self._cool_downs = CoolDowns(services.ids.new(), services.store)
         self._spending = Spending(services, catalogue, {})
         self._committer = Committer(services.store)
         self._held: dict[str, Reservation] = {}
@@ -135,6 +142,13 @@ class Accounts(Actor):
     def on_start(self) -> None:
         """Show that nothing cools down; the ledger is read for the first call."""
         self._show_cool_downs()
+        if self._is_node:
+            self.note(ReadCoolDowns())  # what others say counts from now on
+
+    @property
+    def _is_node(self) -> bool:
+        """Whether other nodes ask the same accounts."""
+        return self._services.duties.parts is not None
 
     def on_failure(self, *_: object, **__: object) -> None:
         """Hand on what does not stand in the ledger."""
@@ -142,6 +156,7 @@ class Accounts(Actor):
             self._catalogue,
             tuple(self._leaving),
             self._pool,
+            self._cool_downs,
             self._held,
             self._spending.unstored,
         )
@@ -178,8 +193,8 @@ class Accounts(Actor):
                 return tuple(sorted(out)) if out >= {*self._catalogue.clients} else ()
             case BudgetsLeft():
                 return self._budgets_left()
-            case ReadCalls():
-                return self._spending.read_on()
+            case ReadCalls() | ReadCoolDowns():
+                return self._read_on(message)
             case ReplaceCatalogue():
                 return self._replace(message)
             case AccountsHandover():
@@ -330,6 +345,8 @@ class Accounts(Actor):
                 self._tell_owners(LET_IN.format(account=backend.account))
         elif outcome != "cancelled":
             self._failed(ended, outcome)
+        if self._is_node and not is_void and outcome != "cancelled":
+            self._tell_nodes(backend)
         self._show_cool_downs()
 
     def _store(self, paid: PaidCall) -> None:
@@ -373,6 +390,33 @@ class Accounts(Actor):
         if self.find(names.OWNERS) is not None:
             self.tell(names.OWNERS, TellOwners(text))
 
+    # --- other nodes -----------------------------------------------------------------
+
+    def _tell_nodes(self, backend: Backend) -> None:
+        """Tell the other nodes of cool-downs that a call has begun or ended."""
+        clock = self._services.clock
+        for whose in (backend, backend.account):
+            circuit = self._pool.circuit_of(whose)
+            told = self._cool_downs.changed(whose, circuit, clock.monotonic())
+            if told is not None:
+                commit = partial(commit_of, told, clock, clock.monotonic())
+                self._committer.submit(self, commit, note_untold, "cool-down")
+
+    async def _read_on(self, message: ReadCalls | ReadCoolDowns) -> None:
+        """Go by what other nodes have spent, and were told by providers."""
+        if isinstance(message, ReadCalls):
+            return await self._spending.read_on()
+        now = self._services.clock.monotonic()
+        try:
+            news = await self._cool_downs.read(now)
+        except StoreError as error:
+            LOG.warning("cool-downs of other nodes not read yet", why=str(error))
+            return None
+        for each in news:
+            self._pool.learn(each.whose, each.failure, now)
+        self._show_cool_downs()
+        return None
+
     # --- the settings change ---------------------------------------------------------
 
     async def _replace(self, message: ReplaceCatalogue) -> None:
@@ -408,7 +452,7 @@ class Accounts(Actor):
         """Go on where the last incarnation failed."""
         self._catalogue = kept.catalogue
         self._leaving = list(kept.leaving)
-        self._pool = kept.pool
+        self._pool, self._cool_downs = kept.pool, kept.cool_downs
         self._spending = Spending(self._services, kept.catalogue, kept.unstored)
         for paid in kept.unstored.values():
             self._store(paid)
@@ -424,6 +468,12 @@ class Accounts(Actor):
         if cooling and not self._is_to_look:
             self._is_to_look = True
             self.after(LOOK_EVERY, UpdateCoolDownMetrics())
+
+
+def note_untold(outcome: Committed | Exception) -> None:
+    """Say in the log that other nodes were not told of a cool-down."""
+    if isinstance(outcome, Exception):
+        LOG.warning("other nodes not told of a cool-down", why=str(outcome))
 
 
 async def close(clients: Iterable[Model]) -> None:

@@ -45,6 +45,10 @@ class ReadCalls(msgspec.Struct, frozen=True):
     """To the accounts: other nodes have written to the ledger."""
 
 
+class ReadCoolDowns(msgspec.Struct, frozen=True):
+    """To the accounts: other nodes have been refused by a provider, or let in again."""
+
+
 class CancelReserve(msgspec.Struct, frozen=True):
     """To the accounts: a turn no longer waits for an answer to its `Reserve`."""
 

@@ -130,6 +130,19 @@ class NoBackend(msgspec.Struct, frozen=True):
     """What that one's provider said, as in `CallEnded`."""
 
 
+class LearntFailure(msgspec.Struct, frozen=True, kw_only=True):
+    """A failure that another node has seen; its times are seconds from now on."""
+
+    required: float
+    """For which nobody may ask."""
+
+    guessed: float
+    """For which it is asked only if there is nothing else to ask."""
+
+    kind: ModelFault | None
+    why: str
+
+
 class Circuit(msgspec.Struct):
     """When a backend, or an account, may be asked: it is closed, open or half-open.
 
@@ -231,6 +244,13 @@ class Circuit(msgspec.Struct):
         wait = QUICK * 2.0 ** min(self.quick - 1, 30)
         self.resort_at = now + min(wait, LONGEST_QUICK)
         self.failed_at, self.probed_at = now, None
+
+    def learn(self, failure: LearntFailure, now: float) -> None:
+        """Open it after a failure that another node has seen."""
+        self.required_until = max(self.required_until, now + failure.required)
+        self.until = max(self.until, self.required_until, now + failure.guessed)
+        self.resort_at = max(self.resort_at, now + QUICK)
+        self.kind, self.why = failure.kind, failure.why
 
     def _climb(self, name: str, ladder: tuple[float, ...], now: float) -> float:
         """Give the seconds of the next rung; calls that fail together are one step."""
@@ -417,6 +437,37 @@ class Pool:
         circuit = self._circuits.setdefault(whose, Circuit())
         circuit.failed(kind, hint(retry_after), now)
         circuit.kind, circuit.why = kind, why
+
+    def circuit_of(self, whose: Backend | str) -> Circuit | None:
+        """Give the circuit of a backend, or of an account; None: it is closed."""
+        return self._circuits.get(whose)
+
+    def learn(
+        self, whose: Backend | str, failure: LearntFailure | None, now: float
+    ) -> None:
+        """Go by what another node was told: it is as if it had been told to this one.
+
+        Args:
+            whose: the backend, or the account; one that is not offered is passed over.
+            failure: why it is to be left alone, and how long; None: it answers again.
+            now: seconds on the caller's monotonic clock.
+        """
+        if failure is None and isinstance(whose, str):
+            self._circuits.pop(whose, None)  # its key was proven after it had failed
+        elif failure is None and (known := self._circuits.get(whose)) is not None:
+            known.succeeded(now)
+            if known.is_closed:
+                del self._circuits[whose]
+        elif failure is not None and self._is_offered(whose):
+            self._circuits.setdefault(whose, Circuit()).learn(failure, now)
+
+    def _is_offered(self, whose: Backend | str) -> bool:
+        offers = self._offers.values()
+        if isinstance(whose, str):
+            return any(whose in each.accounts for each in offers)
+        return self.has(whose.model) and (
+            whose.account in self._offers[whose.model].accounts
+        )
 
     def free_at(self, backend: Backend) -> float:
         """When a backend is one like any other; in the past if it is."""

@@ -13,7 +13,8 @@ from actors.agents.rows import AGENT, AT_REST, CHANGE, CLIENT
 from actors.journal.clock import SureClock
 from actors.journal.notices import DUE
 from actors.journal.records import AUDIT
-from actors.models.messages import ReadCalls
+from actors.models.cool_downs import COOL_DOWN
+from actors.models.messages import ReadCalls, ReadCoolDowns
 from actors.models.spending import CALL
 from actors.people.guests import ReadGuests
 from actors.people.lookup import ForgetPeople
@@ -49,10 +50,13 @@ READERS: tuple[tuple[frozenset[str], str, object], ...] = (
     (frozenset({"inbox"}), names.ROUTER, RouteUnanswered()),
     (frozenset({appointments.KIND}), names.SCHEDULER, AppointmentsChanged()),
     (frozenset({CALL}), names.MODELS, ReadCalls()),
+    (frozenset({COOL_DOWN}), names.MODELS, ReadCoolDowns()),
 )
 """Who holds rows of which kinds in memory, and what has them read again."""
 
-WATCHED = frozenset({PERSON, ALIAS, PAIRING, GUEST, AGENT, CLIENT, AT_REST, CALL})
+WATCHED = frozenset(
+    {PERSON, ALIAS, PAIRING, GUEST, AGENT, CLIENT, AT_REST, CALL, COOL_DOWN}
+)
 """Kinds of rows of which nodes tell each other when they change them."""
 
 
