@@ -51,8 +51,11 @@ def check_address(
     except ValueError:
         parts, host, has_login = urlsplit(""), None, False
     if parts.scheme not in {"http", "https"} or not host:
-        hint = f'for example: {way[-1]} = "{example}"'
-        yield Complaint(way, "is no http or https address", hint)
+        is_in_list = isinstance(way[-1], int)
+        shown = (
+            f'{way[-2]} = ["{example}"]' if is_in_list else f'{way[-1]} = "{example}"'
+        )
+        yield Complaint(way, "is no http or https address", f"for example: {shown}")
     elif has_login:
         text = "holds a name or password, in the open"
         yield Complaint(way, text, 'use api_key = { env = "NAME" }')

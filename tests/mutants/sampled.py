@@ -153,13 +153,16 @@ class Sampler:
             if left <= 0:
                 return Outcome(slip, "not tried", "no time was left")
             outcome = Outcome(slip, "survived", "no test is near it")
+            hung: Outcome | None = None
             for tests in self._stages(slip):
                 began = time.monotonic()
                 outcome = self._proved(at, slip, tests, max(0.0, min(share, LIMIT)))
-                if outcome.word != "survived":
+                if outcome.word in {"found", "unfinished"}:
                     break
+                # Another test may say at once what is wrong.
+                hung = outcome if outcome.word == "hung" else hung
                 share -= time.monotonic() - began
-            return outcome
+            return outcome if outcome.word == "found" else hung or outcome
         finally:
             self._copies.put(at)
 

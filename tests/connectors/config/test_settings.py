@@ -529,8 +529,13 @@ def test_a_database_at_the_place_of_earlier_releases_is_told(
     assert loaded(home, BASE).warnings == ()
     (elsewhere / "var/callboard.db").write_bytes(b"x")
     (warning,) = loaded(home, BASE).warnings
-    assert f"{home}/var/callboard.db is not there yet" in warning.text
-    assert f'path = "{elsewhere}/var/callboard.db"' in warning.hint
+    before = elsewhere / "var/callboard.db"
+    assert warning.text == (
+        f"store.path: {home}/var/callboard.db is not there yet, but {before}"
+        " is: relative paths once started at the current directory"
+    )
+    move = "stop Callboard and move it, with its -wal; or set path = "
+    assert warning.hint == f'{move}"{before}"'
     absolute = f"[store]\npath = '{tmp_path}/var/callboard.db'\n"
     assert loaded(home, BASE + absolute).warnings == ()
     (home / "var/callboard.db").write_bytes(b"x")
