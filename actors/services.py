@@ -185,10 +185,11 @@ class Duties:
     """What of a company's work this process does.
 
     All of it, unless it is one of several nodes: then each does what concerns the chats
-    of its parts, as far as their connectors are shared, and one of them all the rest.
+    of its parts, as far as their connectors are shared, and those of the connectors
+    that it has; one of them does all the rest.
     """
 
-    __slots__ = ("has_rest", "is_shared", "parts")
+    __slots__ = ("accounts", "has_rest", "is_leased", "is_shared", "parts")
 
     def __init__(self) -> None:
         self.parts: frozenset[int] | None = None
@@ -200,11 +201,21 @@ class Duties:
         self.is_shared: Callable[[str], bool] = bool
         """Whether nodes share the chats of a connector."""
 
+        self.accounts: frozenset[str] = frozenset()
+        """The connectors that this process has of those that one node at a time has."""
+
+        self.is_leased: Callable[[str], bool] = bool
+        """Whether a connector, with all its chats, is now one node's, now another's."""
+
     def has(self, connector: str, part: int) -> bool:
         """Whether a chat of a part is this process's."""
         if self.parts is None:
             return True
-        return part in self.parts if self.is_shared(connector) else self.has_rest
+        if self.is_shared(connector):
+            return part in self.parts
+        if self.is_leased(connector):
+            return connector in self.accounts
+        return self.has_rest
 
     def has_chat(self, connector: str, chat: str) -> bool:
         """Whether a chat is this process's."""

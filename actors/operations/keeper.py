@@ -16,6 +16,7 @@ from actors.journal.records import AUDIT
 from actors.models.cool_downs import COOL_DOWN
 from actors.models.messages import ReadCalls, ReadCoolDowns
 from actors.models.spending import CALL
+from actors.people import owners
 from actors.people.guests import ReadGuests
 from actors.people.lookup import ForgetPeople
 from actors.people.pairing_rows import GUEST, PAIRING
@@ -46,6 +47,7 @@ LOOK_EVERY = 2.0
 READERS: tuple[tuple[frozenset[str], str, object], ...] = (
     (frozenset({PERSON, ALIAS}), names.PEOPLE, ForgetPeople()),
     (frozenset({PAIRING, GUEST}), names.PAIRING, ReadGuests()),
+    (frozenset({owners.KIND}), names.OWNERS, owners.ReadChats()),
     (frozenset({AGENT, CLIENT, AT_REST}), names.STAFF, ReadStaff()),
     (frozenset({"inbox"}), names.ROUTER, RouteUnanswered()),
     (frozenset({appointments.KIND}), names.SCHEDULER, AppointmentsChanged()),
@@ -55,7 +57,18 @@ READERS: tuple[tuple[frozenset[str], str, object], ...] = (
 """Who holds rows of which kinds in memory, and what has them read again."""
 
 WATCHED = frozenset(
-    {PERSON, ALIAS, PAIRING, GUEST, AGENT, CLIENT, AT_REST, CALL, COOL_DOWN}
+    {
+        PERSON,
+        ALIAS,
+        PAIRING,
+        GUEST,
+        owners.KIND,
+        AGENT,
+        CLIENT,
+        AT_REST,
+        CALL,
+        COOL_DOWN,
+    }
 )
 """Kinds of rows of which nodes tell each other when they change them."""
 

@@ -129,10 +129,15 @@ class Owners(Actor):
                 address = msgspec.json.decode(row.body, type=Address)
             except (msgspec.DecodeError, UnicodeDecodeError):
                 continue  # another release wrote it; it is learnt anew
-            self._chats.setdefault(row.id, address)
+            if not (row.id in self._chats and self._is_here(address)):
+                self._chats[row.id] = address
         self._is_read = True
         for _ in range(len(self._untold)):
             await self._tell(self._untold.popleft())
+
+    def _is_here(self, address: Address) -> bool:
+        """Whether an owner writes to this process, which knows it before the store."""
+        return self._services.duties.has_chat(address.connector, address.chat)
 
     async def _learn(self, account: str, address: Address) -> None:
         if self._chats.get(account) == address:

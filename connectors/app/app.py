@@ -47,7 +47,7 @@ from connectors.app.reload.apply import sources_spec
 from connectors.app.shutdown import Drain
 from connectors.app.webhooks import Announcing, doors_of, make_receivers
 from connectors.asyncio_bridge.bridge import Bridge
-from connectors.chat.platforms import MakeTransport, TransportParts
+from connectors.chat.platforms import MakeTransport, TransportParts, serving
 from connectors.chat.server_transport import ServerTransport
 from connectors.config.app import AdminConfig, AppConfig, address_of
 from connectors.config.checks import find_zone
@@ -194,6 +194,24 @@ class App:
 
     ended: dict[str, trio.Event] = field(default_factory=dict[str, trio.Event])
     """By connector: set when its platform has ended for good."""
+
+    elsewhere: dict[str, tuple[object, Transport]] = field(
+        default_factory=dict[str, "tuple[object, Transport]"]
+    )
+    """By connector that another node runs: its settings, and what was made from them to
+    learn its abilities; it never runs."""
+
+    def known(self, config: AppConfig) -> dict[str, Transport]:
+        """Give the connectors that are spoken of here: those of other nodes, too."""
+        names = [] if self.seat is None else self.seat.runs_elsewhere(config)
+        before, self.elsewhere = self.elsewhere, {}
+        for name in names:
+            settings = config.connectors[name]
+            made = before.get(name)
+            if made is None or made[0] != settings:
+                made = settings, serving(config)[name](self.parts)
+            self.elsewhere[name] = made
+        return {x: made for x, (_, made) in self.elsewhere.items()} | self.transports
 
     def guided(self) -> tuple[Guided, Desks]:
         """Say what the guides in agents' folders are to tell now."""
@@ -440,7 +458,7 @@ def _company(
     made.update((name, make(parts)) for name, make in transports.items())
     app.ended.update((name, trio.Event()) for name in made)
     place = services.in_force
-    place.current = furnished(place.current, config, app.bench.kit, made)
+    place.current = furnished(place.current, config, app.bench.kit, app.known(config))
     kit, who = app.bench.kit, settled(config, app.bench.kit, app.personas)
     servers = () if kit.further is None else (sources_spec(app.bench),)
     app.steward = steward_spec(app.guided, app.metrics)

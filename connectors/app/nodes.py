@@ -1,10 +1,11 @@
 """Several processes for one company: which of them does what.
 
 Each is a node: it shows life in the database, and looks at the others. The node that
-has the lease `company` runs all connectors, and writes under that lease. Chats of
-connectors of kind `http` are shared: each node answers in those whose part it has the
-lease of (`sharing.py`), and passes requests of others on. Connections to all else go
-to the node that has the company (`forwarding.py`).
+has the lease `company` does all that is not shared, and writes under that lease. Chats
+of connectors of kind `http` are shared: each node answers in those whose part it has
+the lease of (`sharing.py`), and passes requests of others on. A connector that connects
+to its platform has a lease of its own; all its chats go with it. Connections to all
+else go to the node that has the company (`forwarding.py`).
 When a node shows no life for `ttl` seconds, others take its leases over; when it ends
 in order, it gives them away.
 
@@ -48,7 +49,7 @@ from runtime.errors import (
 )
 from runtime.nodes.hints import HintBoard
 from runtime.nodes.membership import Membership
-from runtime.nodes.rows import COMPANY, PART, Fence
+from runtime.nodes.rows import ACCOUNT, COMPANY, PART, Fence
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -109,12 +110,30 @@ def is_shared(config: AppConfig, connector: str) -> bool:
     return type(config.connectors.get(connector)) is HttpConfig
 
 
+def is_leased(config: AppConfig, connector: str) -> bool:
+    """Whether a connector has a lease of its own, and one node at a time runs it."""
+    found = config.connectors.get(connector)
+    return found is not None and platform_of(found).only_calls(found)
+
+
+def lease_of(config: AppConfig, connector: str, part: int) -> str:
+    """Name the lease of a chat: who has it hears, answers and settles it."""
+    if is_shared(config, connector):
+        return f"{PART}{part}"
+    return f"{ACCOUNT}{connector}" if is_leased(config, connector) else COMPANY
+
+
+def account_leases(config: AppConfig) -> list[str]:
+    """Name the leases of all connectors that have one of their own."""
+    return [f"{ACCOUNT}{name}" for name in config.connectors if is_leased(config, name)]
+
+
 def is_sharing(config: AppConfig) -> bool:
     """Whether nodes share work by these settings.
 
     Not if approvals are asked for in another chat: its node would not know of them.
     """
-    names = any(is_shared(config, name) for name in config.connectors)
+    names = any(is_shared(config, x) or is_leased(config, x) for x in config.connectors)
     return names and not config.approvals.approval_chat
 
 
@@ -317,7 +336,8 @@ class CompanyNode:
         began = self._now()
         if membership.member is None:
             card, settings = self._card()
-            joined = await trio.to_thread.run_sync(desk.join, card, settings)
+            accounts = account_leases(self._config)
+            joined = await trio.to_thread.run_sync(desk.join, card, settings, accounts)
             membership.joined(began, joined)
             self._is_compared = False
         began = self._now()
@@ -325,7 +345,7 @@ class CompanyNode:
         membership.renewed(began)
         self._trouble = ""
         if not self.is_sharing:
-            rest = tuple(x for x in look.leases if not x.name.startswith(PART))
+            rest = tuple(x for x in look.leases if x.name == COMPANY)
             look = msgspec.structs.replace(look, leases=rest)
         plan = membership.plan(began, look.nodes, look.leases)
         self._seen = look
@@ -440,8 +460,9 @@ class CompanyNode:
         self._config = config
         card, after = self._card()
         if before != (card, after):
+            accounts = account_leases(config)
             async with self._one_by_one:
-                await trio.to_thread.run_sync(self._desk.publish, card, after)
+                await trio.to_thread.run_sync(self._desk.publish, card, after, accounts)
 
     async def prepare_to_leave(self) -> None:
         """Choose who goes on, say so, and take nothing more."""
@@ -508,14 +529,23 @@ class CompanyNode:
         if self.is_sharing:
             duties.parts, duties.has_rest = frozenset(), self.is_seated
             duties.is_shared = lambda name: is_shared(self._config, name)
+            duties.is_leased = lambda name: is_leased(self._config, name)
             self._duties = duties
         return duties
 
     def parts(self) -> tuple[frozenset[int], frozenset[int]]:
         """Give the parts that it has, and those of them that another is to have."""
-        mine = {int(x[len(PART) :]) for x in self._held if x.startswith(PART)}
-        going = {int(x[len(PART) :]) for x in self._heirs if x.startswith(PART)}
-        return frozenset(mine), frozenset(mine & going)
+        mine, going = self._leases(PART)
+        return frozenset(map(int, mine)), frozenset(map(int, going))
+
+    def accounts(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Give the connectors that it has, and those that another is to have."""
+        return self._leases(ACCOUNT)
+
+    def _leases(self, kind: str) -> tuple[frozenset[str], frozenset[str]]:
+        mine = frozenset(x.removeprefix(kind) for x in self._held if x.startswith(kind))
+        going = {x.removeprefix(kind) for x in self._heirs if x.startswith(kind)}
+        return mine, mine & going
 
     def leases_for(self, commit: Commit) -> dict[str, int]:
         """Give the leases that a commit needs, with their epochs; in any thread.
@@ -543,7 +573,7 @@ class CompanyNode:
             connector = parse_key(stream).connector
         except ValueError:  # the steps of a turn, or a draft
             return ""
-        return f"{PART}{part}" if is_shared(self._config, connector) else COMPANY
+        return lease_of(self._config, connector, part)
 
     def concerns_others(self, commit: Commit) -> set[str]:
         """Name the kinds of rows at which other nodes must look; in any thread."""
@@ -561,8 +591,7 @@ class CompanyNode:
         return found
 
     def _is_anothers(self, connector: str, part: int) -> bool:
-        name = f"{PART}{part}" if is_shared(self._config, connector) else COMPANY
-        return name not in self._held
+        return lease_of(self._config, connector, part) not in self._held
 
     def where(self, connector: str, chat: str) -> NodePlace:
         """Say where a chat is worked on; see `connectors.web.peers`."""
@@ -640,6 +669,24 @@ class CompanySeat:
 
     runs_rest: bool = True
     """Whether connectors are to run that are not shared."""
+
+    accounts: frozenset[str] = frozenset()
+    """Connectors with a lease of their own that are to run."""
+
+    def runs(self, config: AppConfig, connector: str) -> bool:
+        """Whether a connector is to run here."""
+        if not self.node.is_sharing or is_shared(config, connector):
+            return True
+        if is_leased(config, connector):
+            return connector in self.accounts
+        return self.runs_rest
+
+    def runs_elsewhere(self, config: AppConfig) -> list[str]:
+        """Name connectors with a lease of their own that another node may have."""
+        if not self.node.is_sharing:
+            return []
+        leased = [name for name in config.connectors if is_leased(config, name)]
+        return [name for name in leased if name not in self.accounts]
 
     @property
     def peers(self) -> CompanyNode | None:

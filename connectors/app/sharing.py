@@ -2,9 +2,10 @@
 
 A part, which is 1/256 of all chats of shared connectors, begins with a look at its open
 rows, as a process does at its start. It is given to another node in a moment in which
-nothing of it is under way. What is not shared begins with its connectors, and is given
-away once those are at rest. When another node took over, there is nothing to do here:
-then the whole company in this process is killed (`nodes.py`).
+nothing of it is under way. A connector with a lease of its own is started, and is given
+away once it is at rest; so is all that is not shared, with its connectors. When another
+node took over, there is nothing to do here: then the whole company in this process is
+killed (`nodes.py`).
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from actors.operations.keeper import CheckStore
 from actors.protocol import RouteUnanswered
 from actors.schedule.messages import AppointmentsChanged
 from actors.webhooks.messages import SendNotices
-from connectors.app.nodes import LOOKS, CompanySeat, is_shared
+from connectors.app.nodes import LOOKS, CompanySeat, is_leased, is_shared
 from runtime.actor.ref import UNANSWERED
-from runtime.errors import KernelError
+from runtime.errors import KernelError, SettingsError
 from runtime.nodes.hints import ROWS
-from runtime.nodes.rows import COMPANY, PART
+from runtime.nodes.rows import ACCOUNT, COMPANY, PART
 from runtime.store.rows import Commit
 from runtime.supervision.keyed import StopKey
 from runtime.telemetry.logs import EventLog
@@ -89,6 +90,7 @@ class SharedWork:
         with self.scope:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._follow_parts)
+                nursery.start_soon(self._follow_accounts)
                 nursery.start_soon(self._follow_hints)
                 while True:
                     await self._pass_on_rest()
@@ -128,8 +130,47 @@ class SharedWork:
         self._seat.runs_rest = False
         await self._reloading.renew_connectors()
         self._duties.has_rest = False
-        await self._end_conversations(lambda key: not self._is_shared(key.connector))
+        await self._end_conversations(self._is_of_rest)
         await self._node.give((COMPANY,))
+
+    def _is_of_rest(self, key: SessionKey) -> bool:
+        config, name = self._reloading.config, key.connector
+        return not (is_shared(config, name) or is_leased(config, name))
+
+    # --- connectors with a lease of their own -----------------------------------------
+
+    async def _follow_accounts(self) -> None:
+        while True:
+            mine, going = self._node.accounts()
+            try:
+                if new := mine - going - self._seat.accounts:
+                    await self._begin_accounts(new)
+                if going:
+                    await self._end_accounts(going)
+            except (KernelError, SettingsError, *UNANSWERED) as error:
+                LOG.warning("connectors not moved yet", why=str(error))
+            await self._node.wait_changed(self._node.ttl / LOOKS)
+
+    async def _begin_accounts(self, new: frozenset[str]) -> None:
+        LOG.info("this node runs connectors", connectors=", ".join(sorted(new)))
+        # First: what comes in at once is this node's to answer.
+        self._duties.accounts |= new
+        self._seat.accounts |= new
+        try:
+            await self._reloading.renew_connectors()
+        except BaseException:
+            self._seat.accounts -= new  # so that it is tried again
+            raise
+        self._take_up()
+
+    async def _end_accounts(self, going: frozenset[str]) -> None:
+        """Bring connectors to rest, and give them away."""
+        self._seat.accounts -= going
+        await self._reloading.renew_connectors()
+        self._duties.accounts -= going
+        await self._end_conversations(lambda key: key.connector in going)
+        await self._flush()
+        await self._node.give([f"{ACCOUNT}{name}" for name in going])
 
     # --- what other nodes write -------------------------------------------------------
 

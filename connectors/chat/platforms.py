@@ -268,6 +268,16 @@ def no_complaints(
     return ()
 
 
+def never(_config: ConnectorConfig) -> bool:
+    """Say no of every connector."""
+    return False
+
+
+def always(_config: ConnectorConfig) -> bool:
+    """Say yes of every connector."""
+    return True
+
+
 def no_people(_config: ConnectorConfig) -> Iterable[str]:
     """Name nobody."""
     return ()
@@ -325,6 +335,10 @@ class Platform(Generic[C]):
 
     is_server: bool = True
     """Whether it is reason enough to run `callboard serve`."""
+
+    only_calls: Callable[[C], bool] = never
+    """Whether a connector connects to its platform, and is never connected to: then any
+    node of a company can have it."""
 
     owners: Callable[[C], Iterable[str]] = no_people
     """Names the senders who are owners of the company because they are let in."""

@@ -13,7 +13,7 @@ from connectors.commands.common.database import DatabaseChoice, database_options
 from connectors.commands.common.output import json_option, say, say_json, say_rows
 from connectors.config.app import address_of
 from runtime.nodes.membership import homes
-from runtime.nodes.rows import COMPANY, PART, LeaseRow
+from runtime.nodes.rows import ACCOUNT, COMPANY, PART, LeaseRow
 
 if TYPE_CHECKING:
     from runtime.postgresql.nodes import KnownNode, NodesFromOutside
@@ -31,6 +31,9 @@ class ListedNode(msgspec.Struct, frozen=True):
 
     parts: int
     """How many of the 256 parts of all shared chats it works on."""
+
+    connectors: tuple[str, ...]
+    """The connectors with a lease of their own that it runs."""
 
     machine: str
     process: int
@@ -67,15 +70,27 @@ def parts_of(leases: list[LeaseRow], node: str) -> int:
     return sum(row.owner == node and row.name.startswith(PART) for row in leases)
 
 
-def state_of(node: KnownNode, owner: str, parts: int) -> str:
-    """Say what a node does."""
+def connectors_of(leases: list[LeaseRow], node: str) -> tuple[str, ...]:
+    """Name the connectors that a node runs of those with a lease of their own."""
+    mine = [row.name for row in leases if row.owner == node]
+    return tuple(sorted(x.removeprefix(ACCOUNT) for x in mine if x.startswith(ACCOUNT)))
+
+
+def state_of(node: KnownNode, owner: str, *, has_work: bool) -> str:
+    """Say what a node does.
+
+    Args:
+        node: which.
+        owner: the one that runs the company.
+        has_work: whether it has parts or connectors.
+    """
     if not node.is_connected:
         return "has ended" if node.state == "left" else "is gone"
     if node.id == owner:
         return "runs the company"
     if node.state != "up":
         return "is to join again"
-    return "works on its parts" if parts else "stands by"
+    return "works on its parts" if has_work else "stands by"
 
 
 @click.group()
@@ -90,23 +105,38 @@ def list_(choice: DatabaseChoice, *, as_json: bool) -> None:
     """List all nodes, and say which of them runs the company."""
     nodes, leases = outside(choice).read()
     owner = owner_of(leases)
-    rows = [
-        ListedNode(
-            name=each.id,
-            state=state_of(each, owner, parts_of(leases, each.id)),
-            parts=parts_of(leases, each.id),
-            machine=each.card.host,
-            process=each.card.process,
-            address=each.card.address,
-            release=each.card.release,
-        )
-        for each in nodes
-    ]
+    rows = [listed(each, owner, leases) for each in nodes]
     if as_json:
         say_json(rows)
     else:
-        headers = ("NODE", "STATE", "PARTS", "MACHINE", "PROCESS", "ADDRESS", "RELEASE")
-        say_rows(rows, headers, cells, "There is no node.")
+        say_rows(rows, HEADERS, cells, "There is no node.")
+
+
+HEADERS = (
+    "NODE",
+    "STATE",
+    "PARTS",
+    "CONNECTORS",
+    "MACHINE",
+    "PROCESS",
+    "ADDRESS",
+    "RELEASE",
+)
+
+
+def listed(node: KnownNode, owner: str, leases: list[LeaseRow]) -> ListedNode:
+    """Put together what is listed of a node."""
+    parts, connectors = parts_of(leases, node.id), connectors_of(leases, node.id)
+    return ListedNode(
+        name=node.id,
+        state=state_of(node, owner, has_work=bool(parts or connectors)),
+        parts=parts,
+        connectors=connectors,
+        machine=node.card.host,
+        process=node.card.process,
+        address=node.card.address,
+        release=node.card.release,
+    )
 
 
 def cells(node: ListedNode) -> tuple[str, ...]:
@@ -115,6 +145,7 @@ def cells(node: ListedNode) -> tuple[str, ...]:
         node.name,
         node.state,
         str(node.parts or "-"),
+        ", ".join(node.connectors) or "-",
         node.machine or "-",
         str(node.process or "-"),
         node.address or "-",
@@ -137,8 +168,8 @@ def drain(choice: DatabaseChoice, name: str, wait: float) -> None:
     """Have the node NAME give the company to another one.
 
     It finishes what is under way, up to limits.drain_timeout. Then it stands by, or
-    works on its parts of the shared chats, as before. To
-    stop the process too, send it SIGTERM instead: that gives the company away as well.
+    works on its parts of the shared chats and runs its connectors, as before. To
+    stop the process too, send it SIGTERM instead: that gives everything away.
     """
     desk = outside(choice)
     nodes, leases = desk.read()

@@ -320,13 +320,8 @@ async def _run_company(
 
 def served_by(seat: CompanySeat, config: AppConfig) -> Mapping[str, MakeTransport]:
     """Say which connectors a node runs, and how each is made."""
-    # Why here: the only process of a company needs none of it.
-    from connectors.app.nodes import is_shared  # noqa: PLC0415
-
     made = serving(config)
-    if seat.peers is None or seat.runs_rest:
-        return made
-    return {name: make for name, make in made.items() if is_shared(config, name)}
+    return {name: make for name, make in made.items() if seat.runs(config, name)}
 
 
 LOST = "another node has the company, or the database is away"

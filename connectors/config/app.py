@@ -96,7 +96,7 @@ class StoreConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NodesConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """Several processes for one company, which share the chats of HTTP connectors."""
+    """Several processes for one company, which share its chats."""
 
     name: Annotated[str, Meta(max_length=32)] = ""
     """The name of this process among them; each needs its own. Empty: there is only

@@ -15,6 +15,9 @@ import msgspec
 COMPANY = "company"
 """The lease of the node that does what is done once, and all that is not shared."""
 
+ACCOUNT = "account/"
+"""How the lease of a connector begins that calls its platform; its name follows."""
+
 PART = "part/"
 """How the lease of a part of all chats begins; the part's number follows."""
 

@@ -76,6 +76,13 @@ JOIN_WRITER = """INSERT INTO writer(node, fence, last_group)
 JOIN_LEASES = """UPDATE lease SET epoch = epoch + 1 WHERE owner = %(node)s
     RETURNING name, epoch"""
 
+ADD_LEASES = """INSERT INTO lease(name) SELECT unnest(%(names)s::text[])
+    ON CONFLICT (name) DO NOTHING"""
+REMOVE_LEASES = """DELETE FROM lease WHERE starts_with(name, %(kind)s)
+    AND name <> ALL(%(names)s::text[])
+    AND NOT EXISTS (SELECT FROM node WHERE state = 'up' AND id <> %(node)s)"""
+"""Not beside other nodes: their settings may still name what these do not."""
+
 BEAT = """UPDATE node SET beat = beat + 1
     WHERE id = %(node)s AND incarnation = %(incarnation)s AND state = 'up'
     RETURNING beat"""
@@ -142,6 +149,12 @@ def join(node: str) -> tuple[Statement, ...]:
     """Begin a new life: what an earlier one still sends is refused from here on."""
     values = {"node": node}
     return tuple(Statement(x, values) for x in (JOIN_NODE, JOIN_WRITER, JOIN_LEASES))
+
+
+def set_leases(node: str, kind: str, names: Iterable[str]) -> tuple[Statement, ...]:
+    """Have these leases of a kind, and no others if no other node lives."""
+    values = {"node": node, "kind": kind, "names": sorted(names)}
+    return Statement(REMOVE_LEASES, values), Statement(ADD_LEASES, values)
 
 
 def take_over(plan: TakeOver) -> tuple[Statement, ...]:

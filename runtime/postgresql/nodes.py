@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,7 +17,7 @@ import msgspec
 from runtime.errors import FencedError, StoreRefusedError, StoreUnavailableError
 from runtime.nodes import statements
 from runtime.nodes.membership import MembershipPlan
-from runtime.nodes.rows import LeaseRow, Member, NodeRow
+from runtime.nodes.rows import ACCOUNT, LeaseRow, Member, NodeRow
 from runtime.nodes.statements import Statement
 from runtime.postgresql.migrations import migrate, version_of
 from runtime.postgresql.server import Db, PostgresqlServer, rows_of
@@ -105,8 +105,15 @@ class NodeDesk:
         self._incarnation = 0
         self._has_joined = False
 
-    def join(self, card: NodeCard, settings: bytes) -> Member:
+    def join(
+        self, card: NodeCard, settings: bytes, accounts: Collection[str] = ()
+    ) -> Member:
         """Begin a new life, under which what an earlier one still sends is refused.
+
+        Args:
+            card: how it presents itself.
+            settings: what must agree on all nodes.
+            accounts: names of the leases of connectors that there are to be.
 
         Raises:
             StoreRefusedError: another process has this name, or another node is of
@@ -125,6 +132,7 @@ class NodeDesk:
             migrate(db, self._server.name)
             with db.transaction():
                 joined = [self._run(db, each) for each in statements.join(self._node)]
+                self._set_accounts(db, accounts)
                 db.execute(PUT_CARD, (self._node, msgspec.json.encode(card), settings))
             self._incarnation = int(joined[0][0][0])
             name = statements.application_name(self._node, self._incarnation)
@@ -242,11 +250,20 @@ class NodeDesk:
             own = {"node": self._node, "incarnation": self._incarnation}
             rows_of_named(self._connected(), statements.LEAVE, own)
 
-    def publish(self, card: NodeCard, settings: bytes) -> None:
-        """Store the card and settings of this node in place of those before."""
+    def publish(
+        self, card: NodeCard, settings: bytes, accounts: Collection[str] = ()
+    ) -> None:
+        """Store what this node says of itself in place of what it said; see `join`."""
         with self._server.told():
-            given = (self._node, msgspec.json.encode(card), settings)
-            self._connected().execute(PUT_CARD, given)
+            db = self._connected()
+            with db.transaction():
+                given = (self._node, msgspec.json.encode(card), settings)
+                db.execute(PUT_CARD, given)
+                self._set_accounts(db, accounts)
+
+    def _set_accounts(self, db: Db, accounts: Collection[str]) -> None:
+        for step in statements.set_leases(self._node, ACCOUNT, accounts):
+            self._run(db, step)
 
     def known(self) -> dict[str, KnownNode]:
         """Read all nodes, by id."""

@@ -27,8 +27,12 @@ import trio.testing
 from actors.messages.keys import chat_partition
 from runtime.store.rows import PARTS
 from tests.fakes.store.cut_proxy import CutProxy
+from tests.fakes.telegram.api import FakeTelegram
+from tests.fakes.telegram.chats import Chat, FakeBot
+from tests.fakes.telegram.server import on_a_socket
 from tests.live.test_postgresql_faults import BETWEEN, CHATS, PAUSE, Company, check
 from tests.processes.running import PATIENCE, ROOT, Server, environment, run, served
+from tests.support.chat.telegram_bed import ZOE
 from tests.support.store.postgresql import PORT, ServerProcess, use_standby
 
 FAULTS = int(os.environ.get("CALLBOARD_FAULTS", "5"))
@@ -412,6 +416,149 @@ async def test_two_nodes_share_their_chats_and_one_goes_on_with_the_other_s(
         assert "Traceback" not in (tmp_path / "a.log").read_text()
     finally:
         nodes.end()
+
+
+BOTS = """
+[presence]
+drafts = false
+reactions = false
+""" + "".join(
+    f"""
+[connectors.{name}]
+kind = "telegram"
+api_url = "{{url}}"
+pace = 0.0
+per_minute = 0
+poll_timeout = 2.0
+[connectors.{name}.access]
+people = "anyone"
+[connectors.{name}.accounts.anna]
+token = {{{{ env = "TOKEN_{name.upper()}" }}}}
+"""
+    for name in ("one", "two")
+)
+PEOPLE = 3
+"""Who write to each bot."""
+
+
+class NodesWithBots(TwoNodes):
+    """Two nodes that share two bots, and people who write to these."""
+
+    def __init__(self, folder: Path, telegram: FakeTelegram, url: str) -> None:
+        super().__init__(folder)
+        self.telegram = telegram
+        self.more = BOTS.format(url=url)
+        number = secrets.randbelow(10**8) + 10
+        self.bots = {
+            name: telegram.bots[telegram.bot(number + at, f"{name}_bot")]
+            for at, name in enumerate(("one", "two"))
+        }
+        self.chats = [
+            (bot, telegram.private(person, f"{name}_bot"))
+            for at, (name, bot) in enumerate(self.bots.items())
+            for person in range(10 * at + 1, 10 * at + 1 + PEOPLE)
+        ]
+
+    def variables(self, name: str) -> dict[str, Any]:
+        """Give what a node's settings differ by."""
+        tokens = {
+            f"TOKEN_{bot.username.partition('_')[0].upper()}": token
+            for token, bot in self.telegram.bots.items()
+        }
+        return super().variables(name) | tokens
+
+    def begin(self, name: str) -> None:
+        """Start a node."""
+        made = served(self.folder, more=self.more, **self.variables(name))
+        self.running[name] = self.stacks[name].enter_context(made)
+
+    def holders(self) -> dict[str, str]:
+        """Give the node of each bot."""
+        query = "SELECT name, owner FROM lease WHERE name LIKE 'account/%'"
+        return {name.split("/")[1]: owner for name, owner in self.rows(query)}
+
+    async def wait_spread(self) -> None:
+        """Wait until each node has one bot."""
+        while sorted(self.holders().values()) != ["a", "b"]:
+            await trio.testing.wait_all_tasks_blocked(PAUSE)
+
+    async def wait_without(self, name: str) -> None:
+        """Wait until others have taken over all that a node had."""
+        await super().wait_without(name)
+        while name in self.holders().values():
+            await trio.testing.wait_all_tasks_blocked(PAUSE)
+
+    async def write(self, bot: FakeBot, chat: Chat) -> None:
+        """Write one message after the other, each when the one before is answered."""
+        person = {**ZOE, "id": chat.id}
+        for number in itertools.count():
+            if self.is_over:
+                return
+            self.telegram.say(chat, person, str(number))
+            while f"you said {number}" not in chat.texts(bot):
+                await self.telegram.wait_change()
+            self.answered += 1
+
+    def check(self, faults: int) -> None:
+        """Look whether each message was answered once, and in order."""
+        repeats = 0
+        for bot, chat in self.chats:
+            texts = chat.texts(bot)
+            assert [*dict.fromkeys(texts)] == [
+                f"you said {number}" for number in range(len({*texts}))
+            ]
+            repeats += len(texts) - len({*texts})
+        # What is being sent in the moment of a kill may stand there twice.
+        assert repeats <= faults * PEOPLE
+        total = sum(len({*chat.texts(bot)}) for bot, chat in self.chats)
+        settled = "SELECT state, count(*) FROM inbox GROUP BY state"
+        assert self.rows(settled) == [("replied", total)]
+        said = "SELECT count(*), count(DISTINCT correlation_id) FROM outbox"
+        assert self.rows(said) == [(total, total)]
+
+
+@pytest.mark.live
+@pytest.mark.timeout(0)
+async def test_bots_are_spread_over_nodes_and_go_on_with_another_one(
+    tmp_path: Path,
+) -> None:
+    telegram = FakeTelegram()
+    async with on_a_socket(telegram) as url:
+        nodes = NodesWithBots(tmp_path, telegram, url)
+        try:
+            for name in NAMES[:2]:
+                await trio.to_thread.run_sync(nodes.begin, name)
+            async with trio.open_nursery() as nursery:
+                for bot, chat in nodes.chats:
+                    nursery.start_soon(nodes.write, bot, chat)
+                for number in (signal.SIGSTOP, signal.SIGKILL, signal.SIGTERM):
+                    with trio.fail_after(4 * PATIENCE):
+                        await lose_holder(nodes, number)
+                nodes.is_over = True
+            for name in NAMES[:2]:
+                assert await nodes.finish(name, signal.SIGTERM) == 0
+            nodes.check(3)
+            assert "Traceback" not in (tmp_path / "stderr").read_text()
+        finally:
+            nodes.end()
+
+
+async def lose_holder(nodes: NodesWithBots, number: signal.Signals) -> None:
+    """Have the node of the first bot stop, and come back."""
+    await nodes.wait_spread()
+    await nodes.wait_answers(BETWEEN)
+    name = nodes.holders()["one"]
+    if number == signal.SIGSTOP:
+        nodes.running[name].process.send_signal(number)
+    else:
+        assert (await nodes.finish(name, number) == 0) == (number == signal.SIGTERM)
+    await nodes.wait_without(name)
+    await nodes.wait_answers(2 * BETWEEN)
+    if number == signal.SIGSTOP:
+        nodes.running[name].process.send_signal(signal.SIGCONT)
+    else:
+        await trio.to_thread.run_sync(nodes.begin, name)
+    await nodes.wait_answers(BETWEEN)
 
 
 @pytest.mark.live

@@ -271,8 +271,8 @@ class TakingOver:
         app = self._app
         app.config, app.doors = target, doors_of(target)
         place = app.company.services.in_force
-        kit, transports = app.bench.kit, app.transports
-        place.current = furnished(place.current, target, kit, transports)
+        kit = app.bench.kit
+        place.current = furnished(place.current, target, kit, app.known(target))
 
     async def _renew_memories(self) -> None:
         services = self._app.company.services

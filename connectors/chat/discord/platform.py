@@ -12,7 +12,7 @@ from actors.config.access import AccessConfig
 from actors.config.values import Count, Name, Seconds
 from actors.rules.prompt.texts import MEDIA_MARKS, ReplyStyle
 from actors.rules.text.measure import TABLE_ROW, Measure
-from connectors.chat.platforms import MIB, Platform, PlatformLimits
+from connectors.chat.platforms import MIB, Platform, PlatformLimits, always
 from connectors.config.app import AppConfig, ConnectorConfig
 from connectors.config.checks import Way, check_address, unknown
 from runtime.config.loader import Complaint
@@ -159,6 +159,7 @@ PLATFORM = Platform(
     package="connectors.chat.discord",
     config=DiscordConfig,
     check=check,
+    only_calls=always,
     name="Discord",
     extra="discord",
     limits=PlatformLimits(

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from actors.config.access import AccessConfig
 from actors.config.values import Count, Name, Seconds
 from actors.rules.prompt.texts import MEDIA_MARKS, ReplyStyle
-from connectors.chat.platforms import Platform, PlatformLimits
+from connectors.chat.platforms import Platform, PlatformLimits, always
 from connectors.config.app import AppConfig, ConnectorConfig
 from connectors.config.checks import Way, check_address, unknown
 from runtime.config.loader import Complaint
@@ -173,6 +173,7 @@ PLATFORM = Platform(
     package="connectors.chat.matrix",
     config=MatrixConfig,
     check=check,
+    only_calls=always,
     name="this Matrix server",
     limits=PlatformLimits(
         text=8_000,

@@ -153,11 +153,17 @@ def check_signing_secret(
 # than 4,000 (`msg_too_long`), so that one length holds for both. "Rate limits": one
 # message a second and channel; edits are tier 3, 50 a minute. "Working with files": 1
 # GB.
+def uses_sockets(config: SlackConfig) -> bool:
+    """Whether all apps hear over a connection of their own, and none is called."""
+    return all(each.signing_secret is None for each in config.accounts.values())
+
+
 PLATFORM = Platform(
     package="connectors.chat.slack",
     config=SlackConfig,
     retired={"ping_every": "Socket Mode is looked after every 15 seconds"},
     check=check,
+    only_calls=uses_sockets,
     name="Slack",
     extra="slack",
     limits=PlatformLimits(

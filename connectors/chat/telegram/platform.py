@@ -162,6 +162,7 @@ PLATFORM = Platform(
     package="connectors.chat.telegram",
     config=TelegramConfig,
     check=check,
+    only_calls=lambda config: config.mode == "poll",
     name="Telegram",
     limits=PlatformLimits(
         measure=Measure({"@": 2}, {"@": 2}, is_utf16=True, table_row=TABLE_ROW),

@@ -181,10 +181,10 @@ def make_transport(
     name: str, config: TelegramConfig, parts: TransportParts
 ) -> TelegramTransport:
     """Make the transport of one connector's bots."""
-    shelf, leases = (
-        ConnectorShelf(parts.store, parts.clock, name),
-        Path(tempfile.gettempdir()),
-    )
+    shelf = ConnectorShelf(parts.store, parts.clock, name)
+    # Of several nodes the database says which one hears a bot: a node that was stopped
+    # must not keep its successor out by a lock.
+    leases = Path(tempfile.gettempdir()) if parts.peers is None else None
     return TelegramTransport(
         name, config, parts, StoredTelegramBookmarks(shelf), leases
     )

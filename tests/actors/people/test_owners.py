@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
+import pytest
 import trio
 import trio.testing
 
@@ -20,6 +21,7 @@ from actors.people.owners import (
     READ_AGAIN,
     Owners,
     OwnerWrote,
+    ReadChats,
     TellOwners,
     note_owner,
 )
@@ -160,6 +162,30 @@ async def test_what_waits_too_long_behind_a_sick_disk_is_counted(
         await trio.sleep(2 * READ_AGAIN)
         assert said(out)[0] == ("with-boss", "3")
         assert left_out(metrics, "owners_waited") == b"3.0"
+
+
+@pytest.mark.parametrize("is_here", [True, False])
+async def test_where_they_write_at_another_node_is_read_again(
+    autojump_clock: Clock, *, is_here: bool
+) -> None:
+    store = MemoryStore()
+    moved = Address("fake", "moved")
+    async with virtual(autojump_clock) as system:
+        connector = probe(system, names.connector("fake"))
+        services = services_of(store, "fake/boss")
+        services.duties.parts = frozenset()
+        services.duties.is_shared = lambda _: False
+        services.duties.accounts = frozenset({"fake"} if is_here else ())
+        ref = system.spawn(Owners(services), name=names.OWNERS)
+        ref.tell(WROTE)
+        await trio.sleep(1)
+        other = system.spawn(Owners(services))  # as another node's
+        other.tell(OwnerWrote("fake/boss", moved))
+        await trio.sleep(1)
+        ref.tell(ReadChats())
+        ref.tell(TellOwners("hello"))
+        await trio.sleep(1)
+        assert said(connector) == [("with-boss" if is_here else "moved", "hello")]
 
 
 async def test_a_flood_is_left_to_the_log(autojump_clock: Clock) -> None:

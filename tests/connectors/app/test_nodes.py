@@ -11,19 +11,33 @@ import msgspec
 import pytest
 import trio
 import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from actors.config.limits import ApprovalConfig
 from actors.errors import MisdirectedError
 from actors.messages.keys import chat_partition
+from actors.services import Duties
 from connectors.app.forwarding import ConnectionForwarder, close_moved, probe_answer
 from connectors.app.nodes import (
+    account_leases,
     comparable,
     differing,
+    is_leased,
+    is_shared,
     is_sharing,
+    lease_of,
     open_node,
     reachable,
 )
+from connectors.chat.discord.platform import DiscordConfig
+from connectors.chat.matrix.platform import MatrixConfig
+from connectors.chat.qq.platform import QQConfig
 from connectors.chat.server_transport import ListenError
+from connectors.chat.slack.platform import SlackAccountConfig, SlackConfig
+from connectors.chat.telegram.platform import TelegramConfig
+from connectors.chat.websocket.platform import WebSocketConfig
 from connectors.commands.common.database import DatabaseChoice
 from connectors.commands.forget_person import ORDER, erase_now
 from connectors.config.app import (
@@ -36,6 +50,8 @@ from connectors.config.app import (
 from connectors.settings.load import check_nodes, load_app
 from connectors.web.peers import NodePlace
 from runtime.errors import FencedError, SettingsError
+from runtime.nodes.rows import COMPANY
+from runtime.secret import Secret
 from runtime.store.rows import PARTS, Append, Commit, Entry, NewEvent
 from tests.support.store.postgresql import emptied, shared_process
 from tests.support.store.rows import heard
@@ -45,6 +61,7 @@ if TYPE_CHECKING:
 
     from connectors.app.nodes import CompanyNode
 
+SLACK = SlackAccountConfig(bot_token=Secret("x"), app_token=Secret("y"))
 KEY = bytes(32)
 PATIENCE = 30.0
 
@@ -199,7 +216,7 @@ async def test_a_node_knows_where_the_others_work_and_gets_what_they_leave(
                 assert len(b.parts()[0]) == PARTS
 
 
-SHARED, OTHER = "anna/http/lobby//sam", "anna/telegram/lobby//sam"
+SHARED, OTHER = "anna/http/lobby//sam", "anna/websocket/lobby//sam"
 
 
 def told(stream: str, part: int) -> Commit:
@@ -381,3 +398,59 @@ def test_a_server_on_all_addresses_is_reached_on_its_own() -> None:
     assert reachable("0.0.0.0") == "127.0.0.1"  # noqa: S104
     assert reachable("::") == "::1"
     assert reachable("10.0.0.5") == "10.0.0.5"
+
+
+EVERYTHING = AppConfig(
+    connectors={
+        "http": HttpConfig(),
+        "discord": DiscordConfig(accounts={}),
+        "matrix": MatrixConfig(homeserver="https://matrix.test", accounts={}),
+        "qq": QQConfig(accounts={}),
+        "polled": TelegramConfig(accounts={}),
+        "called": TelegramConfig(accounts={}, mode="webhook"),
+        "socket": SlackConfig(accounts={"anna": SLACK}),
+        "events": SlackConfig(
+            accounts={
+                "anna": replace(SLACK, app_token=None, signing_secret=Secret("x"))
+            }
+        ),
+        "websocket": WebSocketConfig(),
+    }
+)
+NAMES = ("a", "b", "c")
+PARTS_AND_REST = [*(f"part/{number}" for number in range(PARTS)), COMPANY]
+LEASES = PARTS_AND_REST + account_leases(EVERYTHING)
+
+
+def test_what_only_calls_its_platform_has_a_lease_of_its_own() -> None:
+    assert account_leases(EVERYTHING) == [
+        f"account/{name}" for name in ("discord", "matrix", "qq", "polled", "socket")
+    ]
+    assert is_sharing(AppConfig(connectors={"qq": QQConfig(accounts={})}))
+    assert not is_sharing(AppConfig(connectors={"websocket": WebSocketConfig()}))
+
+
+@given(owners=st.lists(st.sampled_from(NAMES), min_size=len(LEASES)), data=st.data())
+def test_each_chat_is_that_nodes_which_has_its_lease_and_nobody_elses(
+    owners: list[str], data: st.DataObject
+) -> None:
+    owner_of = dict(zip(LEASES, owners, strict=False))
+    all_duties = {name: duties_of(name, owner_of) for name in NAMES}
+    for connector in (*EVERYTHING.connectors, "removed"):
+        part = data.draw(st.integers(0, PARTS - 1))
+        having = [name for name in NAMES if all_duties[name].has(connector, part)]
+        assert having == [owner_of[lease_of(EVERYTHING, connector, part)]]
+
+
+def duties_of(node: str, owner_of: dict[str, str]) -> Duties:
+    """Give the duties of a node that has the leases that are its own."""
+    mine = {name for name, owner in owner_of.items() if owner == node}
+    duties = Duties()
+    duties.parts = frozenset(part for part in range(PARTS) if f"part/{part}" in mine)
+    duties.accounts = frozenset(
+        x for x in EVERYTHING.connectors if f"account/{x}" in mine
+    )
+    duties.has_rest = COMPANY in mine
+    duties.is_shared = partial(is_shared, EVERYTHING)
+    duties.is_leased = partial(is_leased, EVERYTHING)
+    return duties

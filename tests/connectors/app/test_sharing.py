@@ -27,6 +27,8 @@ from runtime.postgresql.server import PostgresqlServer
 from runtime.store.in_memory import MemoryStore
 from runtime.telemetry.logs import Redactor
 from tests.connectors.app.test_nodes import PATIENCE, free_port
+from tests.processes.channels.test_telegram import MORE, is_answered, telegram, wait
+from tests.support.chat.telegram_bed import ZOE
 from tests.support.store.postgresql import emptied, shared_process
 
 if TYPE_CHECKING:
@@ -64,14 +66,14 @@ port = {socket}
 class Beside:
     """The other node, and what the node under test is asked."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, more: str = "", **variables: str) -> None:
         self.ports = {"http": free_port(), "socket": free_port()}
         self.desk = NodeDesk(emptied(), "b", 5.0)
         path = folder / "callboard.toml"
-        path.write_text(SETTINGS.format(folder=folder, **self.ports))
+        path.write_text(SETTINGS.format(folder=folder, **self.ports) + more)
         path.with_name("script.toml").write_text('[default]\nreply = "you said {0}"\n')
         dsn = shared_process().dsn("callboard")
-        load = partial(load_app, path, os.environ | {"CB_DSN": dsn})
+        load = partial(load_app, path, os.environ | {"CB_DSN": dsn} | variables)
         self.source = SettingsSource(load(), load, Redactor())
 
     async def wait_begun(self) -> None:
@@ -120,9 +122,11 @@ class Beside:
 
 
 @asynccontextmanager
-async def running(tmp_path: Path) -> AsyncGenerator[Beside]:
+async def running(
+    tmp_path: Path, more: str = "", **variables: str
+) -> AsyncGenerator[Beside]:
     """Serve as node `a`, which has everything at first."""
-    beside, is_told = Beside(tmp_path), trio.Event()
+    beside, is_told = Beside(tmp_path, more, **variables), trio.Event()
     ends = Ends(Hangup(), is_told, ServiceNotifier({}), may_begin_anew=False)
     with trio.fail_after(2 * PATIENCE):
         async with trio.open_nursery() as nursery:
@@ -155,6 +159,29 @@ async def test_leases_are_given_away_at_rest_and_taken_up_again(tmp_path: Path) 
         assert await beside.ask("lobby", "and now?") == "you said and now?"
         while not await beside.is_served():
             await trio.testing.wait_all_tasks_blocked(0.05)
+
+
+@pytest.mark.timeout(120)
+async def test_a_bot_is_heard_by_the_node_that_has_its_lease(tmp_path: Path) -> None:
+    async with telegram() as (server, url, token):
+        chat = server.private(1, "anna_bot")
+        more = MORE.format(url=url, drafts="false")
+        async with running(tmp_path, more, TOKEN=token) as beside:
+            server.say(chat, ZOE, "one")
+            await wait(server, lambda: is_answered(chat, server, "you said one"))
+            await beside.take("account/telegram")
+            asked = server.count("getUpdates")
+            server.say(chat, ZOE, "two")
+            assert await beside.ask("lobby", "still there?") == "you said still there?"
+            beside.look()
+            assert server.count("getUpdates") == asked
+            beside.desk.give({"account/telegram": "a"})
+            await wait(server, lambda: is_answered(chat, server, "you said two"))
+            assert chat.texts(server.named("anna_bot")) == [
+                "you said one",
+                "you said two",
+            ]
+        assert server.polled_at_once == 0
 
 
 def chat_of(name: str) -> str:

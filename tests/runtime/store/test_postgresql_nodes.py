@@ -126,6 +126,25 @@ async def test_a_lease_comes_and_goes_while_the_node_writes_for_another() -> Non
             a.desk.carry_out(structs.replace(plan, adopt={"scheduler": "a"}), look)
 
 
+def test_there_is_a_lease_for_each_connector_of_any_node_and_none_for_old_ones() -> (
+    None
+):
+    query = "SELECT name FROM lease WHERE name LIKE 'account/%' ORDER BY name"
+    with nodes("a", "b") as (a, b), beside() as db:
+        a.desk.publish(CARD, b"", ["account/two", "account/one"])
+        plan, look = a.plan()
+        a.desk.carry_out(structs.replace(plan, adopt={"account/one": "a"}), look)
+        b.desk.publish(CARD, b"", ["account/two", "account/three"])
+        found = ["account/one", "account/three", "account/two"]
+        assert [name for (name,) in db.execute(query)] == found
+        b.desk.leave()
+        a.desk.join(CARD, b"", ["account/one"])
+        assert [name for (name,) in db.execute(query)] == ["account/one"]
+        assert [x.owner for x in a.desk.beat().leases if x.name == "account/one"] == [
+            "a"
+        ]
+
+
 async def test_what_is_written_under_a_lease_that_was_given_away_is_refused() -> None:
     with nodes("a", "b") as (a, b):
         store = await opened(a.seat())

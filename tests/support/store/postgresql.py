@@ -45,6 +45,7 @@ EMPTY = "; ".join(
         "DELETE FROM node",
         "DELETE FROM node_card",
         "DELETE FROM writer WHERE node <> 'main'",
+        "DELETE FROM lease WHERE name LIKE 'account/%'",
         "UPDATE lease SET owner = '', wanted = '', epoch = 0",
     )
 )
