@@ -1,10 +1,10 @@
 """The settings in effect, written for people: each with where it comes from.
 
 Never shows a secret: what leaves here may be pasted into a bug report. A running
-company writes what it goes by into a file beside its database, for `config diff`, and
-holds a lock on the file, so that one left by a process that was killed is not taken for
-a living one's. Of each secret that file has only a mark by which to tell that it has
-changed, made with the key beside the database.
+company writes what it goes by into a file beside its database, for `config diff`, each
+node into one of its own. It holds a lock on the file, so that one left by a process
+that was killed is not taken for a living one's. Of each secret that file has only a
+mark by which to tell that it has changed, made with the key beside the database.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import hashlib
 import hmac
 import os
 import re
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeGuard
@@ -229,6 +230,7 @@ def header(way: Way) -> str:
 LOG = EventLog("settings")
 
 END = ".settings.json"
+OF_NODES = ".nodes"
 PRIVATE = 0o600
 OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -277,6 +279,12 @@ class Applied(msgspec.Struct, frozen=True):
     start: float = 0.0
     """Unix seconds at which it began; 0: not known."""
 
+    host: str = ""
+    """Name of its machine, if it is a node: they share the folder."""
+
+    node: str = ""
+    """Its name among the nodes; empty: it is none."""
+
     since: dict[str, float] = {}
     """By dotted name, Unix seconds since when a setting that changed while it ran has
     its value. All others have theirs since the start."""
@@ -320,9 +328,21 @@ class NotNotedError(ValueError):
     """A process runs, and what it goes by cannot be read; the text says why."""
 
 
-def path_of(database: Path) -> Path:
-    """Say where the file of a database is."""
+def path_of(database: Path, node: str = "") -> Path:
+    """Say where the file of a database is.
+
+    Args:
+        database: its path.
+        node: whose; nodes share the folder, and each has a file of its own.
+    """
+    if node:
+        return nodes_beside(database) / f"{node}.json"
     return database.with_name(database.name + END)
+
+
+def nodes_beside(database: Path) -> Path:
+    """Say in which folder each node of a database has its file."""
+    return database.with_name(database.name + OF_NODES)
 
 
 def left_beside(database: Path) -> list[str]:
@@ -381,6 +401,7 @@ class AppliedFile:
         key: what marks of secrets are made with.
         source: the settings file; None: not known.
         admin: host and port at which operators can ask; None: nowhere.
+        node: the process's name among the nodes; empty: it is none.
     """
 
     def __init__(
@@ -389,9 +410,11 @@ class AppliedFile:
         key: bytes,
         source: Path | None = None,
         admin: tuple[str, int] | None = None,
+        node: str = "",
     ) -> None:
         self._admin = admin
-        self._path = path_of(database)
+        self._node = node
+        self._path = path_of(database, node)
         self._key = key
         self._source = "" if source is None else str(source.resolve())
         self._handle: int | None = None
@@ -402,6 +425,8 @@ class AppliedFile:
     def __enter__(self) -> Self:
         """Take the file; another process may have it, which is only logged."""
         try:
+            if self._node:
+                self._path.parent.mkdir(mode=0o700, exist_ok=True)
             handle = os.open(self._path, OPEN | os.O_CREAT, PRIVATE)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -451,6 +476,8 @@ class AppliedFile:
                 admin=self._admin,
                 start=self._start,
                 since=self._since,
+                host=socket.gethostname() if self._node else "",
+                node=self._node,
             )
         )
         try:
@@ -483,17 +510,35 @@ class AppliedFile:
         self._in_use = plain
 
 
-def read_applied(database: Path) -> Applied | None:
+def read_applied(database: Path, node: str = "") -> Applied | None:
     """Read what the process that has a database goes by; None: none runs.
+
+    Args:
+        database: its path.
+        node: which of several nodes is meant; empty: the process that is alone, or the
+            first node on this machine.
 
     Raises:
         OSError: the file cannot be read.
         NotNotedError: nothing stands in it, or nothing of this release.
     """
     try:
-        return read_held(path_of(database))
+        found = read_held(path_of(database, node))
     except FileNotFoundError:
-        return None
+        found = None
+    if found is None and not node:
+        found = next(nodes_here(database), None)
+    return found
+
+
+def nodes_here(database: Path) -> Iterator[Applied]:
+    """Read what the nodes of a database go by that run on this machine."""
+    host = socket.gethostname()
+    for path in sorted(nodes_beside(database).glob("*.json")):
+        with contextlib.suppress(OSError, NotNotedError):
+            found = read_held(path)
+            if found is not None and found.host == host:
+                yield found
 
 
 def read_held(path: Path) -> Applied | None:

@@ -226,6 +226,10 @@ class App:
         if asked is not None and self.config.budgets:
             with suppress(KernelError):
                 left = await asked.ask(BudgetsLeft(), timeout=1.0)
+        if self.seat is not None and self.seat.peers is not None:
+            duties = self.seat.duties
+            parts = duties.parts or frozenset()
+            self.gauges.show_node(len(parts), runs_company=duties.has_rest)
         await self.gauges.refresh(
             await self.readiness(),
             {name: not self._trouble(name) for name in self.transports},
@@ -319,7 +323,7 @@ async def open_app(  # noqa: PLR0913  what a company is made of
         OSError: an address cannot be listened on, or a file cannot be read.
     """
     clock = clock or SystemClock()
-    metrics = Metrics()
+    metrics = Metrics(node=config.nodes.name)
     line = LineMetrics(metrics)
     async with AsyncExitStack() as stack:
         tracer = await _trace(config, clock, metrics, stack)

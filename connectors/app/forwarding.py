@@ -172,17 +172,20 @@ class ConnectionForwarder:
                     return
                 head += part
             way = [*head.split(b" ", 2), b""][1].partition(b"?")[0]
-            await client.send_all(probe_answer(way, self._node.standing()))
+            await client.send_all(
+                probe_answer(way, self._node.standing(), self._node.name)
+            )
 
 
-def probe_answer(way: bytes, trouble: str) -> bytes:
+def probe_answer(way: bytes, trouble: str, node: str) -> bytes:
     """Write the HTTP answer to a probe of a node that stands by."""
     status, kind, body = "404 Not Found", "text/plain; charset=utf-8", b"not found\n"
     if way == b"/healthz":
         status, body = "200 OK", b"ok\n"
     elif way == b"/metrics":
         status, kind = "200 OK", "text/plain; version=0.0.4; charset=utf-8"
-        body = f"# TYPE {STANDING_BY} gauge\n{STANDING_BY} 1\n".encode()
+        shown = f'{STANDING_BY}{{node="{node}"}} 1'  # a name needs no escapes
+        body = f"# TYPE {STANDING_BY} gauge\n{shown}\n".encode()
     elif way == b"/readyz":
         reasons = (trouble,) if trouble else ()
         status = "503 Service Unavailable" if trouble else "200 OK"

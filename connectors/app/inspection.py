@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from runtime.store.database import Database
     from runtime.store.rows import DeliveryState, InboxState
     from runtime.system import ActorSystem
-    from runtime.telemetry.metrics import Metrics
+    from runtime.telemetry.metrics import Gauge, Metrics
 
 LOG = EventLog("metrics")
 
@@ -105,6 +105,7 @@ class Gauges:
         self._database = database
         self._clock = clock
         self._next_at = -math.inf
+        self._node: tuple[Gauge, Gauge] | None = None  # only several nodes have them
         gauge = metrics.gauge
         self._ready = gauge(
             "callboard_ready", "1 while messages can be answered, else 0."
@@ -147,6 +148,29 @@ class Gauges:
             "Always 1; the labels say which release runs, and on what.",
             ("version", "python", "sqlite"),
         ).set(1, __version__, platform.python_version(), database.engine_version())
+
+    def show_node(self, parts: int, *, runs_company: bool) -> None:
+        """Show what a node of several does.
+
+        Args:
+            parts: how many of the 256 parts of all shared chats it works on.
+            runs_company: whether what is not shared is done here.
+        """
+        if self._node is None:
+            gauge = self._metrics.gauge
+            self._node = (
+                gauge(
+                    "callboard_node_parts",
+                    "Parts of 256 of the shared chats that this node works on.",
+                ),
+                gauge(
+                    "callboard_node_runs_company",
+                    "1 while this node does what nodes do not share, else 0.",
+                ),
+            )
+        shown, runs = self._node
+        shown.set(parts)
+        runs.set(runs_company)
 
     async def refresh(
         self,

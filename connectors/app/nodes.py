@@ -202,6 +202,11 @@ class CompanyNode:
     # --- what others ask --------------------------------------------------------------
 
     @property
+    def name(self) -> str:
+        """Its name among the nodes."""
+        return self._name
+
+    @property
     def ttl(self) -> float:
         """Seconds after which a node that shows no life is taken over from."""
         return self._ttl

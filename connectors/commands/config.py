@@ -280,7 +280,7 @@ def dated(here: Here, settings: Settings[AppConfig], way: tuple[str, ...]) -> He
     """Add since when a setting is so: in the process that runs, else in its file."""
     key, database = ".".join(way), Path(settings.value.store.path)
     try:
-        running = read_applied(database)
+        running = read_applied(database, settings.value.nodes.name)
         saved = flat(with_terminal(settings.value), receipt_key.load(database))
     except (NotNotedError, OSError, SettingsError):
         return here
@@ -385,7 +385,7 @@ def diff(config: Path | None, *, as_json: bool) -> None:
     """
     path, settings = load_found(config)
     database = Path(settings.value.store.path)
-    applied = read_running(path, database)
+    applied = read_running(path, database, settings.value.nodes.name)
     # What runs has a terminal in any case.
     saved = flat(with_terminal(settings.value), receipt_key.load(database))
     here = {name for name, text in saved.items() if NOT_SET not in text}
@@ -423,14 +423,14 @@ def diff(config: Path | None, *, as_json: bool) -> None:
     click.echo("what is saved is in use")
 
 
-def read_running(path: Path, database: Path) -> Applied:
+def read_running(path: Path, database: Path, node: str) -> Applied:
     """Read what the process goes by that the settings at `path` tell of.
 
     Raises:
         click.ClickException: none runs with this database, or it has noted nothing.
     """
     try:
-        applied = read_applied(database)
+        applied = read_applied(database, node)
     except NotNotedError as error:
         raise click.ClickException(str(error)) from error
     if applied is not None:

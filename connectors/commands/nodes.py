@@ -18,6 +18,9 @@ from runtime.nodes.rows import ACCOUNT, COMPANY, PART, LeaseRow
 if TYPE_CHECKING:
     from runtime.postgresql.nodes import KnownNode, NodesFromOutside
 
+RUNS, GONE = "runs the company", "is gone"
+"""States of a node that need to be known elsewhere."""
+
 LOOK_EVERY = 0.5
 """Seconds between two looks whether the company has moved."""
 
@@ -85,9 +88,9 @@ def state_of(node: KnownNode, owner: str, *, has_work: bool) -> str:
         has_work: whether it has parts or connectors.
     """
     if not node.is_connected:
-        return "has ended" if node.state == "left" else "is gone"
+        return "has ended" if node.state == "left" else GONE
     if node.id == owner:
-        return "runs the company"
+        return RUNS
     if node.state != "up":
         return "is to join again"
     return "works on its parts" if has_work else "stands by"
@@ -103,9 +106,7 @@ def command() -> None:
 @json_option
 def list_(choice: DatabaseChoice, *, as_json: bool) -> None:
     """List all nodes, and say which of them runs the company."""
-    nodes, leases = outside(choice).read()
-    owner = owner_of(leases)
-    rows = [listed(each, owner, leases) for each in nodes]
+    rows = listed(choice)
     if as_json:
         say_json(rows)
     else:
@@ -124,7 +125,14 @@ HEADERS = (
 )
 
 
-def listed(node: KnownNode, owner: str, leases: list[LeaseRow]) -> ListedNode:
+def listed(choice: DatabaseChoice) -> list[ListedNode]:
+    """Read all nodes, by name."""
+    nodes, leases = outside(choice).read()
+    owner = owner_of(leases)
+    return [described(each, owner, leases) for each in nodes]
+
+
+def described(node: KnownNode, owner: str, leases: list[LeaseRow]) -> ListedNode:
     """Put together what is listed of a node."""
     parts, connectors = parts_of(leases, node.id), connectors_of(leases, node.id)
     return ListedNode(

@@ -34,6 +34,7 @@ from connectors.commands.common.output import (
     say,
     say_json,
 )
+from connectors.commands.nodes import GONE, RUNS, ListedNode, listed
 from connectors.config.app import ADMIN_PORT, AppConfig, HttpConfig
 from runtime import __version__
 from runtime.clock import SystemClock
@@ -94,7 +95,7 @@ class Door(msgspec.Struct, frozen=True):
 def find_running(app: AppConfig) -> Applied | None:
     """Read what the process goes by that serves these settings; None: not known."""
     try:
-        return read_applied(Path(app.store.path))
+        return read_applied(Path(app.store.path), app.nodes.name)
     except (NotNotedError, OSError):
         return None
 
@@ -232,6 +233,12 @@ class CompanyStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     release: str
     database: str
+    node: str = ""
+    """Which node that process is; empty: it is none, or not known."""
+
+    nodes: tuple[ListedNode, ...] = ()
+    """All nodes of the company; none: it is one process."""
+
     process: int | None = None
     """Id of the process that serves; null: none does, or it is not known."""
 
@@ -290,6 +297,8 @@ def look(choice: DatabaseChoice) -> CompanyStatus:
         found = with_rows(found, rows, to_do)
         if settings is not None:
             found = with_spending(found, rows, settings, to_do)
+    if choice.store.kind == "postgresql":
+        found = with_nodes(found, listed(choice), to_do)
     return msgspec.structs.replace(found, to_do=tuple(to_do))
 
 
@@ -298,7 +307,7 @@ def with_process(
 ) -> CompanyStatus:
     """Add how the process is doing that serves."""
     try:
-        running = read_applied(database)
+        running = read_applied(database, app.nodes.name)
     except (NotNotedError, OSError) as error:
         to_do.append(f"it runs, but does not say by what: {error}")
         return found
@@ -310,7 +319,9 @@ def with_process(
     if running.waiting:
         names = ", ".join(running.waiting)
         to_do.append(f"restart it, to take over {names}: callboard config diff")
-    found = msgspec.structs.replace(found, process=running.process, since=running.at)
+    found = msgspec.structs.replace(
+        found, process=running.process, since=running.at, node=running.node
+    )
     try:
         answer = ask(find_door(app, running=running), "/readyz", {})
         ready = msgspec.json.decode(answer.content, type=Ready)
@@ -322,6 +333,19 @@ def with_process(
         return found
     to_do.extend(f"not ready: {make_safe(reason)}" for reason in ready.reasons)
     return msgspec.structs.replace(found, ready=ready.ready)
+
+
+def with_nodes(
+    found: CompanyStatus, nodes: list[ListedNode], to_do: list[str]
+) -> CompanyStatus:
+    """Add the nodes of the company."""
+    gone = [each.name for each in nodes if each.state == GONE]
+    to_do += [
+        f"node {x} is gone: start it, or callboard nodes remove {x}" for x in gone
+    ]
+    if nodes and not any(each.state == RUNS for each in nodes):
+        to_do.append("no node runs the company: callboard nodes list")
+    return msgspec.structs.replace(found, nodes=tuple(nodes))
 
 
 def with_rows(
@@ -389,11 +413,15 @@ def lines(it: CompanyStatus) -> Iterator[str]:
     runs = "nobody serves"
     if it.process is not None:
         since = lasting(SystemClock().wall() - it.since)
-        runs = f"process {it.process}, settings in use for {since}"
+        node = f"node {it.node}, " if it.node else ""
+        runs = f"{node}process {it.process}, settings in use for {since}"
     yield f"callboard {it.release}: {runs}"
     yield f"database   {it.database}"
     if it.process is not None:
         yield f"ready      {readiness}"
+    if it.nodes:
+        nodes = ", ".join(f"{each.name} {each.state}" for each in it.nodes)
+        yield f"nodes      {make_safe(nodes)}"
     waits = told(it.messages_waiting, "message", it.oldest_message_seconds)
     unsent = told(it.deliveries_waiting, "delivery", it.oldest_delivery_seconds)
     yield f"waiting    {waits}, {unsent}"

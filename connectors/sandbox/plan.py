@@ -341,9 +341,10 @@ def refuse_around(path: Path, hidden: Iterable[Path]) -> None:
 
 
 SQLITE = ("", "-wal", "-shm", "-journal")
-BESIDE = (*SQLITE, ".receipts.key", ".settings.json", ".socket", ".history")
+BESIDE = (*SQLITE, ".receipts.key", ".settings.json", ".nodes", ".socket", ".history")
 """What SQLite adds to the database's name, and what else stands beside it: the key of
-receipts, the settings in use, the socket of terminals, what was typed there."""
+receipts, the settings in use (of nodes in a folder), the socket of terminals, what was
+typed there."""
 
 
 def territory(config: AppConfig, files: Iterable[Path]) -> Territory:

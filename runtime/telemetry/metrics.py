@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections import Counter as Count
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from threading import Lock
+from types import MappingProxyType
 from typing import NamedTuple, Protocol, TypeVar
 
 import prometheus_client
@@ -394,12 +396,17 @@ class Metrics:
     Args:
         most_values: values of one label that are kept apart.
         most_series: sets of label values of one metric that are kept apart.
+        node: what is written as the label `node` of all of them; empty: no such label.
     """
 
     def __init__(
-        self, most_values: int = MOST_VALUES, most_series: int = MOST_SERIES
+        self,
+        most_values: int = MOST_VALUES,
+        most_series: int = MOST_SERIES,
+        node: str = "",
     ) -> None:
         self._most = most_values, most_series
+        self._shown = {"node": node} if node else {}
         self._registry = CollectorRegistry()
         self._system: SystemCollector | None = None
         self._dropped = prometheus_client.Counter(
@@ -456,7 +463,7 @@ class Metrics:
 
     def render(self) -> bytes:
         """Write all figures in Prometheus' text format."""
-        return generate_latest(Plain(self._registry))
+        return generate_latest(Plain(self._registry, self._shown))
 
     def render_as(self, accept: str) -> tuple[bytes, str]:
         """Write all figures as a scraper wants them; OpenMetrics has exemplars.
@@ -470,10 +477,10 @@ class Metrics:
         if OPEN_METRICS not in accept:
             return self.render(), CONTENT_TYPE_LATEST
         encode, media_type = choose_encoder(accept)
-        return encode(Plain(self._registry)), media_type
+        return encode(Plain(self._registry, self._shown)), media_type
 
     def figures(self) -> Iterator[Figure]:
-        """Give all figures, as `render` writes them; may be called from any thread."""
+        """Give all figures, without a label `node`; may be called from any thread."""
         for metric in Plain(self._registry).collect():
             for sample in metric.samples:
                 yield Figure(sample.name, sample.labels, sample.value)
@@ -486,17 +493,31 @@ OPEN_METRICS = "application/openmetrics-text"
 
 
 class Plain(Collector):
-    """A registry without `_created` series, which double what nobody looks at."""
+    """A registry without `_created` series, which double what nobody looks at.
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    Args:
+        registry: has the metrics.
+        labels: further ones, by name, of each sample.
+    """
+
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        labels: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._all = registry
+        self._labels = labels
 
     def collect(self) -> Iterator[Metric]:
         """Give the metrics as they are now."""
         for metric in self._all.collect():
-            metric.samples = [
+            # Not the collector's own: that of the platform gives the same one again.
+            shown = copy(metric)
+            shown.samples = [
                 sample
+                if not self._labels
+                else sample._replace(labels={**self._labels, **sample.labels})
                 for sample in metric.samples
                 if not sample.name.endswith("_created")
             ]
-            yield metric
+            yield shown

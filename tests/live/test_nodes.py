@@ -379,6 +379,20 @@ class TwoNodes(Nodes):
         mine = (x for x in names if parts[chat_partition("http", x)] == name)
         return list(itertools.islice(mine, count))
 
+    async def check_stop(self) -> None:
+        """Have a `/stop` at one node end what the other one works on."""
+        (chat,) = self.chats_of("b", 1, "stopped")
+        before = self.heard("b")
+        async with trio.open_nursery() as nursery:
+            words = " ".join(map(str, range(10_000)))  # for a quarter of an hour
+            nursery.start_soon(self.ask, chat, f"slowly {words}", "slow")
+            while self.heard("b") == before:
+                await trio.testing.wait_all_tasks_blocked(PAUSE)
+            assert await self.ask(chat, "/stop", "stop")
+        assert self.rows("SELECT count(*) FROM inbox WHERE state = 'cancelled'") == [
+            (1,)
+        ]
+
     async def ask_slowly(self, chat: str) -> None:
         """Ask something that takes a while to answer."""
         words = " ".join(map(str, range(20)))
@@ -395,24 +409,29 @@ async def test_two_nodes_share_their_chats_and_one_goes_on_with_the_other_s(
         for name in NAMES[:2]:
             await trio.to_thread.run_sync(nodes.begin, name)
         nodes.hung.add("b")  # it is asked by the first one
+        with trio.fail_after(4 * PATIENCE):
+            await nodes.wait_shared()
+            await nodes.check_stop()
+        settled = "SELECT state, count(*) FROM inbox GROUP BY state"
+        said = "SELECT count(*), count(DISTINCT correlation_id) FROM outbox"
+        before, ((sent, _),) = Counter(dict(nodes.rows(settled))), nodes.rows(said)
         for number in (signal.SIGSTOP, signal.SIGKILL):
             with trio.fail_after(4 * PATIENCE):
                 await nodes.wait_shared()
-                before = nodes.heard("b")
+                heard = nodes.heard("b")
                 async with trio.open_nursery() as nursery:
                     for owner in ("a", "b"):
                         for chat in nodes.chats_of(owner, 3, number.name):
                             nursery.start_soon(nodes.ask_slowly, chat)
-                    while nodes.heard("b") < before + 3:
+                    while nodes.heard("b") < heard + 3:
                         await trio.testing.wait_all_tasks_blocked(PAUSE)
                     nodes.running["b"].process.send_signal(number)
                     await nodes.wait_without("b")
                 if number == signal.SIGSTOP:
                     nodes.running["b"].process.send_signal(signal.SIGCONT)
-        settled = "SELECT state, count(*) FROM inbox GROUP BY state"
-        assert nodes.rows(settled) == [("replied", 12)]
-        said = "SELECT count(*), count(DISTINCT correlation_id) FROM outbox"
-        assert nodes.rows(said) == [(12, 12)]
+        after = Counter(dict(nodes.rows(settled)))
+        assert after - before == {"replied": 12}
+        assert nodes.rows(said) == [(sent + 12, sent + 12)]
         assert "Traceback" not in (tmp_path / "a.log").read_text()
     finally:
         nodes.end()

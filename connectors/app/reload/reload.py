@@ -160,7 +160,7 @@ class Reloading:
         file = next(iter(source.settings.files), None)
         door = None if app.admin is None else app.admin.address
         key = app.company.services.receipt_key
-        self._noted = AppliedFile(database, key, file, door)
+        self._noted = AppliedFile(database, key, file, door, config.nodes.name)
         self._reloads = app.metrics.counter(
             "callboard_settings_reloads",
             "Changes of the settings while it ran, by what became of them.",

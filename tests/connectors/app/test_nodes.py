@@ -40,6 +40,8 @@ from connectors.chat.telegram.platform import TelegramConfig
 from connectors.chat.websocket.platform import WebSocketConfig
 from connectors.commands.common.database import DatabaseChoice
 from connectors.commands.forget_person import ORDER, erase_now
+from connectors.commands.nodes import GONE, RUNS, ListedNode
+from connectors.commands.status import CompanyStatus, lines, with_nodes
 from connectors.config.app import (
     AppConfig,
     ConnectorConfig,
@@ -384,14 +386,39 @@ def test_settings_that_cannot_work_with_nodes_are_named(
     assert found == named
 
 
+def listed(name: str, state: str) -> ListedNode:
+    return ListedNode(name, state, 0, "m", 1, "10.0.0.5", "0.1.0")
+
+
+def test_the_status_says_which_node_is_asked_and_what_the_others_do() -> None:
+    found = CompanyStatus(release="1", database="d", process=7, node="a")
+    to_do: list[str] = []
+    nodes = [listed("a", RUNS), listed("b", "works on its parts"), listed("c", GONE)]
+    found = with_nodes(found, nodes, to_do)
+    shown = [*lines(found)]
+    assert shown[0].startswith("callboard 1: node a, process 7, ")
+    assert "nodes      a runs the company, b works on its parts, c is gone" in shown
+    assert to_do == ["node c is gone: start it, or callboard nodes remove c"]
+    with_nodes(found, nodes[1:], to_do)
+    assert to_do[-1] == "no node runs the company: callboard nodes list"
+
+
+def test_the_status_of_one_process_speaks_of_no_nodes() -> None:
+    found, to_do = CompanyStatus(release="1", database="d", process=7), list[str]()
+    found = with_nodes(found, [], to_do)
+    assert to_do == []
+    assert not any("node" in each for each in lines(found))
+
+
 def test_probes_of_a_node_that_stands_by() -> None:
-    assert probe_answer(b"/healthz", "in trouble").startswith(b"HTTP/1.1 200 OK")
-    assert probe_answer(b"/readyz", "").startswith(b"HTTP/1.1 200 OK")
-    away = probe_answer(b"/readyz", "no node runs the company")
+    assert probe_answer(b"/healthz", "in trouble", "a").startswith(b"HTTP/1.1 200 OK")
+    assert probe_answer(b"/readyz", "", "a").startswith(b"HTTP/1.1 200 OK")
+    away = probe_answer(b"/readyz", "no node runs the company", "a")
     assert away.startswith(b"HTTP/1.1 503 ")
     assert b"no node runs the company" in away
-    assert b"\ncallboard_node_standing_by 1\n" in probe_answer(b"/metrics", "")
-    assert probe_answer(b"/actors", "").startswith(b"HTTP/1.1 404 ")
+    shown = probe_answer(b"/metrics", "", "a")
+    assert b'\ncallboard_node_standing_by{node="a"} 1\n' in shown
+    assert probe_answer(b"/actors", "", "a").startswith(b"HTTP/1.1 404 ")
 
 
 def test_a_server_on_all_addresses_is_reached_on_its_own() -> None:

@@ -6,6 +6,7 @@ import os
 import resource
 from contextlib import contextmanager
 from pathlib import Path
+from socket import gethostname
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -101,6 +102,29 @@ def test_what_a_process_goes_by_is_read_while_it_runs(tmp_path: Path) -> None:
             second.write(AppConfig(), 7.0, ({}, ""))
         assert read_applied(database) == found
     assert read_applied(database) is None
+
+
+def test_nodes_that_share_a_folder_note_their_settings_side_by_side(
+    tmp_path: Path,
+) -> None:
+    database = tmp_path / "callboard.db"
+    with (
+        AppliedFile(database, KEY, node="a") as a,
+        AppliedFile(database, KEY, node="b") as b,
+    ):
+        a.write(AppConfig(), 5.0, ({}, ""))
+        b.write(AppConfig(), 6.0, ({}, ""))
+        found = [read_applied(database, node) for node in ("a", "b", "")]
+        assert [x and (x.node, x.at) for x in found] == [("a", 5), ("b", 6), ("a", 5)]
+        assert read_applied(database, "c") is None
+        assert path_of(database, "a").parent.stat().st_mode & 0o077 == 0
+        noted = path_of(database, "b")
+        elsewhere = noted.read_bytes().replace(gethostname().encode(), b"another")
+    assert read_applied(database, "b") is read_applied(database) is None
+    with AppliedFile(database, KEY, node="b"):
+        noted.write_bytes(elsewhere)  # a lock on a shared mount holds for all machines
+        assert read_applied(database) is None
+        assert read_applied(database, "b") is not None
 
 
 def test_a_setting_is_as_it_is_since_it_changed_last(tmp_path: Path) -> None:

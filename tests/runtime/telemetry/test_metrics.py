@@ -40,6 +40,22 @@ def read(metrics: Metrics) -> dict[str, float]:
     }
 
 
+def test_a_node_is_a_label_of_all_that_is_shown_and_of_nothing_that_is_looked_at() -> (
+    None
+):
+    metrics = Metrics(node="a")
+    metrics.counter("made_things", "Things made.", ("kind",)).add(2, "x")
+    metrics.histogram("thing_seconds", "Time per thing.").observe(0.5, example="i")
+    assert all(" node=a" in each for each in read(metrics))
+    assert read(metrics)["made_things_total kind=x, node=a"] == 2
+    assert b'made_things_total{kind="x",node="a"}' in metrics.render()
+    wanted, _ = metrics.render_as("application/openmetrics-text; version=1.0.0")
+    samples = [x for x in wanted.splitlines() if not x.startswith(b"#")]
+    assert samples
+    assert all(b'node="a"' in each for each in samples)
+    assert not any("node" in figure.labels for figure in metrics.figures())
+
+
 def test_counters_gauges_and_histograms_are_shown() -> None:
     metrics = Metrics()
     counter = metrics.counter("made_things", "Things made.", ("kind",))

@@ -522,6 +522,6 @@ def asking(
 def applied_of(look: Look) -> Applied | None:
     """Read what the running settings are; None: nobody notes it, as in a test."""
     try:
-        return read_applied(Path(look.config.store.path))
+        return read_applied(Path(look.config.store.path), look.config.nodes.name)
     except (OSError, ValueError):
         return None
