@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.config.memory import MemoryConfig
-from actors.memory.ranking import (
+from actors.memory.recall import (
     DAY,
     RankedFact,
     RankingQuery,
