@@ -6,4 +6,4 @@ skips hooks that keep failing. The router asks, sessions by `hearing.py`, turns 
 `hearing.py` and `outgoing.py`; `connectors/hooks` runs the code. Begin with `book.py`.
 """
 
-__all__ = ["asker", "book", "chain", "health", "hearing", "outgoing"]
+__all__ = ["asker", "book", "chain", "hearing", "outgoing"]

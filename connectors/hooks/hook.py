@@ -19,8 +19,7 @@ import trio
 
 from actors.errors import ChatError
 from actors.hooks.book import AskHook, TellHook
-from actors.hooks.chain import Action, Trouble, Verdict
-from actors.hooks.health import HookCounts, HookHealth
+from actors.hooks.chain import Action, HookCounts, HookHealth, Trouble, Verdict
 from actors.metrics import SECONDS
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig

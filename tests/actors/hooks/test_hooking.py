@@ -8,15 +8,17 @@ from hypothesis import strategies as st
 
 from actors.hooks.chain import (
     BROKEN,
+    LONGEST_PAUSE,
     LONGEST_REASON,
+    PATIENCE,
     HookChain,
+    HookHealth,
     HookSpec,
     Verdict,
     bounded,
     checked,
     unasked,
 )
-from actors.hooks.health import LONGEST_PAUSE, PATIENCE, HookHealth
 
 OPEN = HookSpec(name="open", events=("message_sending",))
 CLOSED = HookSpec(name="closed", events=("message_sending",), is_closed=True)

@@ -12,8 +12,7 @@ import msgspec
 import pytest
 
 from actors.hooks.book import AskHook, HookSubject
-from actors.hooks.chain import Verdict
-from actors.hooks.health import HookCounts
+from actors.hooks.chain import HookCounts, Verdict
 from connectors.cli import run
 from connectors.config.hooks import HookConfig
 from connectors.hooks.hook import HOOK, HookError, HookFigures, HookRecord

@@ -9,8 +9,7 @@ import trio.testing
 
 from actors import tree as supervisor
 from actors.hooks.asker import HookAsker
-from actors.hooks.chain import Verdict
-from actors.hooks.health import LONGEST_PAUSE
+from actors.hooks.chain import LONGEST_PAUSE, Verdict
 from actors.inbound.router import Router
 from actors.session.session import Session
 from connectors.hooks import tree
