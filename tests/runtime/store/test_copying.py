@@ -17,7 +17,7 @@ from runtime.errors import StoreUnavailableError
 from runtime.postgresql.database import PostgresqlDatabase
 from runtime.postgresql.server import PostgresqlServer
 from runtime.postgresql.store import PostgresqlStore
-from runtime.sql.rewriting import READ
+from runtime.sql.database import READ
 from runtime.sqlite.database import SqliteDatabase
 from runtime.sqlite.file import SqliteFile, SqliteOptions
 from runtime.sqlite.store import SqliteStore
