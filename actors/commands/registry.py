@@ -33,7 +33,7 @@ class SlashCommand(msgspec.Struct, frozen=True):
     answer: Answer | None
     """None: it changes what runs, and is carried out there.
 
-    `/stop`: actors/session/stop.py and actors/inbound/stop.py; `/approve`, `/deny`:
+    `/stop`: actors/session/stop.py and actors/inbound/router.py; `/approve`, `/deny`:
     actors/approvals/board.py.
     """
 

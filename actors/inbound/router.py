@@ -5,6 +5,13 @@ carries out what they return. A message stands in the line of its chat, and only
 head of a line moves: while it waits for the disk, for hooks, or for a model that is
 asked whom the words are for, what comes next waits behind it, so that all agents hear
 everything in one order. Only a `/stop` waits for neither hook nor model.
+
+Carries a `/stop` to the agents that work in a chat.
+
+Copies of a message that several agents hear: a stored message for each of them.
+
+The router's own part. Each further agent answers and settles its copy; the first one
+answers the original.
 """
 
 from __future__ import annotations
@@ -20,17 +27,17 @@ from actors import names
 from actors.agents.messages import ReplaceTable
 from actors.hooks.book import HooksAnswered
 from actors.inbound.chat_lines import ASKED, ChatLines, Place
-from actors.inbound.copies import Copies, CopiesStored, to_be_heard, without_copies
 from actors.inbound.hearing import Audience
 from actors.inbound.hooks import HooksStored, InboundHooks
 from actors.inbound.recovery import Recovery, RecoveryDue, RouteNext, SweepDue
 from actors.inbound.relevance import RelevanceChecks
 from actors.inbound.relevance_checker import RelevanceChecked
-from actors.inbound.stop import Stops
 from actors.inbound.unrouted import DropStored, UnroutedMessages
 from actors.journal import commits
 from actors.journal.unsettled import UnroutedMessage
-from actors.messages.keys import session_key
+from actors.messages.inbound import Inbound
+from actors.messages.keys import account_of, session_key
+from actors.messages.state import AttemptHistory
 from actors.messages.tracing import TracedStep
 from actors.people import admission
 from actors.protocol import (
@@ -44,17 +51,184 @@ from actors.protocol import (
 from actors.rules.groups.activation import GroupVerdict
 from actors.rules.groups.assignments import StickyRoutes
 from actors.rules.groups.routes import Outcome, Routed, Unrouted
+from actors.schedule.occasions import LANES
 from actors.services import Services
 from actors.session.stop import is_same_asker, stop_command, stop_for_room
 from runtime.actor.actor import Actor
-from runtime.actor.committer import RETRY_EVERY
+from runtime.actor.committer import RETRY_EVERY, Committer
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Keyed
-from runtime.errors import StoreUnavailableError
+from runtime.errors import DuplicateError, StoreError, StoreUnavailableError
+from runtime.store.rows import Commit, Committed
 from runtime.supervision.keyed import KeyGivenUp
 from runtime.telemetry.logs import EventLog
 
+
+class Stops:
+    """Tells conversations what a `/stop` ends; the router's own part."""
+
+    def __init__(
+        self, router: Actor, allotted: StickyRoutes, services: Services
+    ) -> None:
+        self._router = router
+        self._allotted = allotted
+        self._services = services
+
+    def tell_awake(
+        self, stop: StopDelegated, agents: Iterable[str] | None = None
+    ) -> None:
+        """Tell the conversations of a chat that are awake.
+
+        One that sleeps works at nothing, and whatever waits elsewhere comes later.
+
+        Args:
+            stop: what is to end.
+            agents: whose conversations; None: all agents'.
+        """
+        if agents is None:
+            self._router.tell(names.STAFF, stop)  # it has tasks for new agents
+        scope = self._services.sessions.session_scope
+        for agent in self._allotted.agents if agents is None else agents:
+            is_meant = stop.agent in {"", agent}
+            has_lanes = is_meant and not stop.correlation_id
+            for lane in ("", *LANES) if has_lanes else ("",):
+                by = msgspec.structs.replace(stop.by, lane=lane)
+                key = session_key(by, agent, scope).text
+                keyed = Keyed(key, stop, may_wake=False)
+                self._router.tell(names.sessions(agent), keyed)
+
+    def in_room(self, inbound: Inbound) -> None:
+        """Have a `/stop` that names nobody in a group end what its sender asked there.
+
+        Whoever wants an end to it need not know which agent is at it. Nobody says that
+        there was nothing to stop: it may have been meant for another program.
+        """
+        if stop_for_room(inbound, self._allotted.table.agents) is not None:
+            self.at_once(inbound)
+
+    def at_once(self, inbound: Inbound, agents: Iterable[str] | None = None) -> None:
+        """Have a `/stop` end what its sender asked some agents, or all, before it."""
+        command = stop_command(inbound)
+        if command is None:
+            return
+        if command.is_all and account_of(inbound) not in self._services.approvers:
+            return
+        self.tell_awake(StopDelegated(inbound, "", is_all=command.is_all), agents)
+
+
 LOG = EventLog("router")
+
+
+class CopiesStored(msgspec.Struct, frozen=True):
+    """A note to the router: the outcome of storing copies for further agents."""
+
+    copies: tuple[Inbound, ...]
+    """The original, then its copies."""
+
+    past: AttemptHistory
+    """Earlier attempts at the original."""
+
+    outcome: Committed | Exception
+
+
+class Copies:
+    """Makes and finds the copies."""
+
+    def __init__(self, router: Actor, services: Services) -> None:
+        self._router = router
+        self._services = services
+        self._committer = Committer(services.store)
+
+    async def find(
+        self, message: UnroutedMessage, agents: Iterable[str]
+    ) -> UnroutedMessage:
+        """Find out which agents have a copy of a message already.
+
+        A stored decision stays: these agents answer their copies, and never the
+        original beside it.
+
+        Raises:
+            StoreUnavailableError: the disk fails.
+        """
+        inbound = message.inbound
+        connector = inbound.address.connector
+        keys = {(connector, copy_id(inbound, agent)): agent for agent in agents}
+        try:
+            found = await self._services.store.messages(keys)
+        except StoreUnavailableError:
+            raise
+        except StoreError as error:
+            LOG.fault("copies not read", error, correlation_id=inbound.id)
+            found = ()
+        has = (keys[each.connector, each.platform_id] for each in found)
+        return msgspec.structs.replace(message, copied=frozenset(has))
+
+    def store(self, message: UnroutedMessage, agents: tuple[str, ...]) -> None:
+        """Store a copy for each agent but the first, and tell the router.
+
+        Args:
+            message: the original.
+            agents: agents that have no copy yet; at least two.
+        """
+        copies, router = self._split(message, agents), self._router
+
+        def make() -> Commit:
+            now = self._services.clock.wall()
+            accepts = tuple(commits.as_accept(each, now) for each in copies[1:])
+            return Commit(at=now, accepts=accepts)
+
+        self._committer.submit(
+            router,
+            make,
+            lambda outcome: router.note(CopiesStored(copies, message.past, outcome)),
+        )
+
+    def _split(
+        self, message: UnroutedMessage, agents: tuple[str, ...]
+    ) -> tuple[Inbound, ...]:
+        first, *further = agents
+        others = len(further) + len(message.copied)
+        inbound = msgspec.structs.replace(message.inbound, heard_by=others + 1)
+        copies = tuple(
+            msgspec.structs.replace(
+                inbound,
+                id=self._services.ids.new(),
+                platform_id=copy_id(inbound, agent),
+                agent=agent,
+                copy_of=message.number,
+            )
+            for agent in further
+        )
+        return (msgspec.structs.replace(inbound, agent=first, others=others), *copies)
+
+
+def to_be_heard(stored: CopiesStored) -> list[UnroutedMessage]:
+    """Give the original and its copies; each names its agent."""
+    first, *further = stored.copies
+    if isinstance(stored.outcome, DuplicateError):
+        # They were stored before a restart, and are routed by their own rows.
+        LOG.warning("copies were stored before", correlation_id=first.id)
+        further = []
+    elif isinstance(stored.outcome, Exception):
+        LOG.error("copies not stored", correlation_id=first.id)
+        first, further = msgspec.structs.replace(first, others=0), []
+    return [UnroutedMessage(first, past=stored.past), *map(UnroutedMessage, further)]
+
+
+def without_copies(message: UnroutedMessage) -> UnroutedMessage:
+    """Give a message for one agent, while others have a copy from before."""
+    others = len(message.copied)
+    if not others:
+        return message
+    inbound = msgspec.structs.replace(
+        message.inbound, others=others, heard_by=others + 1
+    )
+    return msgspec.structs.replace(message, inbound=inbound)
+
+
+def copy_id(inbound: Inbound, agent: str) -> str:
+    """Name an agent's copy of a message: always the same. See `Inbound.source_id`."""
+    return f"{inbound.platform_id}+{agent}"
 
 
 class FindCopies(msgspec.Struct, frozen=True):

@@ -51,7 +51,7 @@ ROOMS = (
     ),
     Mutant(
         "groups: who has a copy answers the original, too",
-        "actors/inbound/copies.py",
+        "actors/inbound/router.py",
         "        return msgspec.structs.replace(message, copied=frozenset(has))\n",
         "        return message\n",
         ("tests/actors/inbound/test_hearing.py",),

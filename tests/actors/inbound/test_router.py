@@ -12,14 +12,13 @@ import trio
 import trio.testing
 
 from actors import names
-from actors.inbound.copies import copy_id
 from actors.inbound.recovery import (
     RECOVER_AFTER,
     ROUTE_EVERY,
     ROUTED_AT_ONCE,
     SWEEP_EVERY,
 )
-from actors.inbound.router import Router
+from actors.inbound.router import Router, copy_id
 from actors.journal.commits import as_accept
 from actors.messages.inbound import Address, DelegationChain, Inbound
 from actors.messages.keys import chat_partition
