@@ -63,9 +63,7 @@ from actors.inbound.relevance import MOST_CHECKS, MOST_EARLY
 from actors.inbound.relevance_checker import RelevanceChecker
 from actors.inbound.router import Router
 from actors.inbound.undeliverable import Undeliverable
-from actors.memory.daily_log import Scribe
-from actors.memory.embedding import Embedding
-from actors.memory.memory import MOST_OPEN, Memory
+from actors.memory.memory import MOST_OPEN, Embedding, Memory, Scribe
 from actors.memory.recall import Recollection
 from actors.models.accounts import Accounts
 from actors.models.catalogue import Catalogue

@@ -6,8 +6,6 @@ memory is meant) and `ranking` (which facts a model is shown).
 """
 
 __all__ = [
-    "daily_log",
-    "embedding",
     "forgetting",
     "kit",
     "memory",

@@ -30,8 +30,8 @@ NOT_IN_A_DIRECT_CHAT = {
 """Actors that the README's talk needs beside those of its way, and why."""
 
 BY_THEMSELVES = {
-    "actors/memory/daily_log.py",
-    "actors/memory/embedding.py",
+    "actors/memory/memory.py",
+    "actors/memory/memory.py",
     "actors/operations/keeper.py",
     "actors/operations/sweeper.py",
     "actors/people/owners.py",
