@@ -1,8 +1,8 @@
 """Hooks: the operator's own code, asked about messages on their way.
 
 `book.py` says at which points hooks are asked, and what; `chain.py` what they may
-answer; `asker.py` is the actor that asks all hooks about one message; `health.py`
-skips hooks that keep failing. The router asks, sessions by `hearing.py`, turns by
+answer and when one that keeps failing is skipped; `asker.py` is the actor that asks all
+hooks about one message. The router asks, sessions by `hearing.py`, turns by
 `hearing.py` and `outgoing.py`; `connectors/hooks` runs the code. Begin with `book.py`.
 """
 

@@ -1,10 +1,8 @@
-"""What a hook may answer, and the result of asking several; pure.
+"""What a hook may answer, the result of asking several, and when one is skipped; pure.
 
 A hook is the operator's own code. It may let a text pass, replace it, or hold it back
 with a reason; it never learns where the text goes. Hooks are asked in order, each reads
 the text that the one before left, and the first that holds it back is the last asked.
-
-Whether a hook is failing, and when it is skipped for that; pure.
 
 Each message waits for a hanging hook until its time is over, and the next one of the
 chat waits behind it. So after three failures in a row the hook is skipped for a while,

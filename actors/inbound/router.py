@@ -6,12 +6,9 @@ head of a line moves: while it waits for the disk, for hooks, or for a model tha
 asked whom the words are for, what comes next waits behind it, so that all agents hear
 everything in one order. Only a `/stop` waits for neither hook nor model.
 
-Carries a `/stop` to the agents that work in a chat.
-
-Copies of a message that several agents hear: a stored message for each of them.
-
-The router's own part. Each further agent answers and settles its copy; the first one
-answers the original.
+`Copies` is the part that stores a message that several agents hear once for each of
+them: the first answers the original, each other one answers and settles its copy.
+`Stops` is the part that carries a `/stop` to the agents that work in a chat.
 """
 
 from __future__ import annotations

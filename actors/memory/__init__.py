@@ -2,7 +2,7 @@
 
 Turns ask the actor in `memory` for what a prompt needs; sessions have notes reviewed,
 and store them in the commit of the answer. Begin with `messages`, then `scopes` (whose
-memory is meant) and `ranking` (which facts a model is shown).
+memory is meant) and `recall` (which facts a model is shown).
 """
 
 __all__ = [

@@ -1,12 +1,9 @@
-"""The actor of one agent's memory: turns ask it, sessions store notes through it.
+"""The actors of one agent's memory: turns ask it, sessions store notes through it.
 
-Answers many at once: each question is a recollection of its own, so that a slow
-embedder or disk keeps nobody else waiting. What may be read is named by every
-question; `runtime/store/facts.py` has no way round that.
-
-The actor that writes the daily log: one file for each agent and day.
-
-The actor that makes the vectors of facts, in the background.
+`Memory` answers many at once: each question is a recollection of its own, so that a
+slow embedder or disk keeps nobody else waiting. What may be read is named by every
+question; `runtime/store/facts.py` has no way round that. Beside it one actor writes the
+daily log, a file for each day, and one makes the vectors of facts in the background.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
-"""The recall worker: reads what is always known, and what fits the question.
+"""The recall worker: reads what is always known, and which facts fit the question.
 
-One thing that a memory is asked, done while others are.
-
-Which facts have to do with a question, and which of them a model is shown.
-
-Pure. The store says which facts have words of the question and how near their vectors
-are; here that becomes a score from 0 to 1: words by BM25, meaning by cosine, both
-merged by weight, faded by age, cut off below a least score. Then a few
-are chosen within limits, the best of each scope first.
+One thing that a memory is asked, done while others are. The store says which facts
+have words of the question and how near their vectors are; ranking, which is pure, makes
+a score from 0 to 1 of it: words by BM25, meaning by cosine, both merged by weight, faded
+by age, cut off below a least score. Then a few are chosen within limits, the best of
+each scope first.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """A database as operators reach it, while a server may be using it.
 
 Implements the larger part of `runtime.store.database`. Each call is done at once, in
-the thread that makes it; each change by hand is one short transaction of its own.
-
-Goes through all rows of a database, and changes or removes those it is told to.
-
-For what must not stay anywhere in it. Nobody else may work with the database meanwhile.
+the thread that makes it; each change by hand is one short transaction of its own. To
+remove what must not stay anywhere in it, `change` goes through all rows; nobody else
+may work with the database meanwhile.
 """
 
 from __future__ import annotations

@@ -31,7 +31,6 @@ NOT_IN_A_DIRECT_CHAT = {
 
 BY_THEMSELVES = {
     "actors/memory/memory.py",
-    "actors/memory/memory.py",
     "actors/operations/keeper.py",
     "actors/operations/sweeper.py",
     "actors/people/owners.py",
