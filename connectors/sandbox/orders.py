@@ -7,6 +7,16 @@ By a list of what is wanted, never of what is not: a secret has any name.
 What a program may read because its command names it: an operator who writes `node
 dist/index.js` means that Node may read that file. Folders in arguments are not given:
 they hold more than anybody has looked at.
+
+How bubblewrap is asked for a world of its own around the launcher.
+
+In it there are the paths that were given and no others, no other processes, and
+no network unless it is asked for. The launcher inside adds Landlock and the filter.
+
+Two traps: `--clearenv` hides nothing, as the first process of the namespace is then
+bubblewrap with its own environment, so it is started with an empty one and the
+launcher is that first process. And `--die-with-parent` means the parent's *thread*,
+which ends while others go on, so the launcher listens to a line instead.
 """
 
 from __future__ import annotations
@@ -15,11 +25,12 @@ import marshal
 import os
 import shutil
 import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from connectors.sandbox.linux import bwrap, landlock
+from connectors.sandbox.linux import landlock
 from connectors.sandbox.linux.seccomp import ARCHITECTURES, program
 from connectors.sandbox.plan import (
     DEVICES,
@@ -34,9 +45,69 @@ from connectors.sandbox.plan import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from connectors.sandbox.child.confine import Plan
+
+
+TEMPORARY = "/tmp"  # noqa: S108  the private folder, as it is called inside
+
+
+def arguments(
+    program: str,
+    grants: Sequence[Grant],
+    needed: Iterable[Path],
+    temporary: Path,
+    *,
+    has_network: bool,
+) -> list[str]:
+    """Write bubblewrap's command line, up to the command itself.
+
+    Args:
+        program: bubblewrap.
+        grants: the paths that exist inside.
+        needed: what the launcher itself must read.
+        temporary: folder that is `/tmp` inside.
+        has_network: whether the machine's network is there.
+    """
+    line = [
+        program, "--unshare-all", "--as-pid-1", "--cap-drop", "ALL", "--new-session",
+        "--hostname", "sandbox", "--proc", "/proc", "--dev", "/dev",
+    ]  # fmt: skip
+    if has_network:
+        line.append("--share-net")
+    # First: what is given may lie below it.
+    line += ["--bind", str(temporary), TEMPORARY]
+    for link in links():
+        line += ["--symlink", str(link.readlink()), str(link)]
+    seen = {grant.path for grant in grants}
+    extra = [str(path) for path in needed if str(path) not in seen]
+    read = [grant.path for grant in grants if grant.use == "read"]
+    for path in sorted([*read, *extra], key=depth):
+        line += ["--ro-bind", path, path]
+    for link in resolver():
+        line += ["--ro-bind", str(link.resolve()), str(link)]
+    for grant in grants:
+        if grant.use in {"change", "remove"}:
+            line += ["--bind", grant.path, grant.path]
+    return [*line, "--remount-ro", "/", "--chdir", "/", "--"]
+
+
+def links() -> list[Path]:
+    """Give the folders of the system that are links, as `/bin` often is."""
+    names = ("/bin", "/lib", "/lib32", "/lib64", "/libx32", "/sbin")
+    return [path for path in map(Path, names) if path.is_symlink()]
+
+
+def resolver() -> list[Path]:
+    """Give single files of the system that are links, often to elsewhere."""
+    names = ("/etc/resolv.conf", "/etc/localtime", "/etc/os-release")
+    return [p for p in map(Path, names) if p.is_symlink() and p.exists()]
+
+
+def depth(path: str) -> int:
+    """Say how far down a path lies: the inner is mounted over the outer."""
+    return path.count("/")
 
 
 PASSED_ON = ("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TERM", "TZ")
@@ -144,7 +215,7 @@ def orders(means: Means, territory: Territory, job: Job) -> Orders:
     if isinstance(wanted.network, frozenset):
         refuse_ports(means)
         ports = sorted(wanted.network)
-    inside = Path(bwrap.TEMPORARY) if means.bubblewrap else job.temporary.resolve()
+    inside = Path(TEMPORARY) if means.bubblewrap else job.temporary.resolve()
     cwd = str(job.cwd.resolve())
     env = scrubbed(os.environ, job.env, cwd, str(inside))
     changed = [grant.path for grant in grants if grant.use in CHANGES]
@@ -178,7 +249,7 @@ def start_line(means: Means, grants: Sequence[Grant], job: Job) -> list[str]:
     if not means.bubblewrap:
         return line
     needed = (HERE.parent / "__init__.py", HERE, Path(python))
-    around = bwrap.arguments(
+    around = arguments(
         means.bubblewrap,
         grants,
         [path for path in needed if not is_given(path, grants)],

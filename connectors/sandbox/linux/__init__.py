@@ -4,4 +4,4 @@ The sandbox chooses among them. Begin with `bwrap`, the strongest; `landlock` ne
 program, and `seccomp` forbids system calls by their numbers.
 """
 
-__all__ = ["bwrap", "landlock", "seccomp"]
+__all__ = ["landlock", "seccomp"]
