@@ -2,9 +2,10 @@
 
 Each is a node: it shows life in the database, and looks at the others. The node that
 has the lease `company` does all that is not shared, and writes under that lease. Chats
-of connectors of kind `http` are shared: each node answers in those whose part it has
-the lease of (`sharing.py`), and passes requests of others on. A connector that connects
-to its platform has a lease of its own; all its chats go with it. Connections to all
+of connectors of the kinds `http` and `websocket` are shared: each node answers in those
+whose part it has the lease of (`sharing.py`), and passes others on. A connector that
+connects to its platform has a lease of its own; all its chats go with it. Connections
+to all
 else go to the node that has the company (`forwarding.py`).
 When a node shows no life for `ttl` seconds, others take its leases over; when it ends
 in order, it gives them away.
@@ -38,7 +39,7 @@ from actors.operations.keeper import WATCHED
 from actors.services import Duties
 from connectors.admin.settings import Flat, flat
 from connectors.chat.platforms import platform_of
-from connectors.config.app import AppConfig, HttpConfig, address_of
+from connectors.config.app import AppConfig, address_of
 from connectors.files import receipt_key
 from connectors.web.peers import NodePlace
 from runtime import __version__
@@ -106,8 +107,8 @@ def differing(mine: Flat, theirs: Flat) -> list[str]:
 
 def is_shared(config: AppConfig, connector: str) -> bool:
     """Whether nodes share the chats of a connector."""
-    # Not of a kind that is made from it: a page's connections show all chats.
-    return type(config.connectors.get(connector)) is HttpConfig
+    found = config.connectors.get(connector)
+    return found is not None and platform_of(found).shares_chats
 
 
 def is_leased(config: AppConfig, connector: str) -> bool:
@@ -615,6 +616,10 @@ class CompanyNode:
         if owner == self._name:
             return NodePlace(owner, is_here=duties is not None and duties.has_rest)
         return self._place(owner, connector)
+
+    def seal(self, text: str) -> str:
+        """Give what only a node can give for a text; see `connectors.web.peers`."""
+        return hmac.new(self._key, f"seal {text}".encode(), hashlib.sha256).hexdigest()
 
     def _place(self, owner: str, connector: str) -> NodePlace:
         known = self._known.get(owner)

@@ -119,8 +119,16 @@ MOST_AHEAD = 1_000_000
 """How much more than was said to a client it may say that it has."""
 
 
+def never(_chat: str) -> bool:
+    """Say no."""
+    return False
+
+
 class ClientOutbox:
-    """The clients of one connector; there is one writer, the transport.
+    """The clients of one connector.
+
+    There is one writer, the transport. Of several nodes each is the writer for the
+    clients whose chats it works on; what others did before is learnt when it matters.
 
     Args:
         store: the database.
@@ -140,8 +148,11 @@ class ClientOutbox:
 
         self._orders: dict[str, trio.Lock] = {}
 
-    async def load(self) -> None:
+    async def load(self, keeps: Callable[[str], bool] = never) -> None:
         """Read which clients there are; those that cannot come back are forgotten.
+
+        Args:
+            keeps: says of whom nothing is forgotten, by the conversation.
 
         Raises:
             StoreError: the disk fails.
@@ -159,7 +170,7 @@ class ClientOutbox:
                 break
         self._clients, self._versions = found, versions
         for each in tuple(found.values()):
-            if each.is_passing:
+            if each.is_passing and not keeps(each.chat):
                 await self.forget(each.chat)
 
     def __len__(self) -> int:
@@ -215,7 +226,7 @@ class ClientOutbox:
             known = await self._known(delivery.id)
             if known is not None:
                 return known
-            client = self._clients.get(chat)
+            client = self._clients.get(chat) or await self._learn(chat)
             if client is None:
                 return None
             number = client.last + 1
@@ -255,6 +266,8 @@ class ClientOutbox:
 
         async def note() -> None:
             client = self._clients.get(chat)
+            if client is None or number > client.last:
+                client = await self._learn(chat)  # another node may have told it more
             if client is None or not client.has < number <= client.last:
                 return
             # Why it may wait: told again, a client knows the number.
@@ -363,8 +376,8 @@ class ClientOutbox:
                 except SequenceConflictError:
                     await self._learn(chat)
 
-    async def _learn(self, chat: str) -> None:
-        """Read a client's row: somebody was cut off who changed it."""
+    async def _learn(self, chat: str) -> KnownClient | None:
+        """Read a client's row: who changed it was cut off, or is another node."""
         row = await self._store.entry(CLIENTS, self._owner(chat))
         client = None if row is None else read(row, KnownClient)
         self._drop(chat)
@@ -372,6 +385,7 @@ class ClientOutbox:
             self._versions[chat] = row.version
         if client is not None:
             self._clients[chat] = client
+        return client
 
     def _drop(self, chat: str) -> None:
         self._clients.pop(chat, None)

@@ -333,6 +333,10 @@ class Platform(Generic[C]):
     """Whether there is a `doctor.py`. Without, `callboard doctor` looks at the port of
     a connector that has one."""
 
+    shares_chats: bool = False
+    """Whether several nodes share the chats of a connector: each works on those whose
+    part it has, wherever people come in."""
+
     is_server: bool = True
     """Whether it is reason enough to run `callboard serve`."""
 

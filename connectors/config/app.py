@@ -104,8 +104,8 @@ class NodesConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     address: str = ""
     """Host name or address under which the other nodes reach the connectors of this
-    one. Empty, which only goes without a connector of kind `http`: they pass nothing on
-    to it."""
+    one. Empty, which only goes without a connector of kind `http` or `websocket`: they
+    pass nothing on to it."""
 
     ttl: Annotated[float, Meta(ge=2, le=60)] = 6.0
     """Seconds without a sign of life after which another node takes over."""

@@ -241,8 +241,8 @@ def check_nodes(app: AppConfig) -> Iterator[Complaint]:
         text = "a crash of the server could give the company to two nodes"
         hint = 'synchronous = "full"'
         yield Complaint(("store", "synchronous"), text, hint)
-    has_shared = any(type(each) is HttpConfig for each in app.connectors.values())
-    if has_shared and not app.nodes.address:
+    shared = [x for x in app.connectors.values() if platform_of(x).shares_chats]
+    if shared and not app.nodes.address:
         text = "the other nodes could not pass requests on to this one"
         yield Complaint(("nodes", "address"), text, 'for example "10.0.0.5"')
     for name, connector in app.connectors.items():

@@ -85,6 +85,10 @@ class Peers(Protocol):
         """Say where what is not shared is done."""
         ...
 
+    def seal(self, text: str) -> str:
+        """Give what only a node can give, and all give alike, for a text."""
+        ...
+
     def entering(self, connector: str, chat: str) -> AbstractContextManager[None]:
         """Keep a chat here while a message is being stored; on the kernel's side.
 

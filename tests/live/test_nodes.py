@@ -23,13 +23,16 @@ import psycopg
 import pytest
 import trio
 import trio.testing
+from wsproto.utilities import LocalProtocolError
 
 from actors.messages.keys import chat_partition
+from connectors.chat.websocket.frames import chat_of
 from runtime.store.rows import PARTS
 from tests.fakes.store.cut_proxy import CutProxy
 from tests.fakes.telegram.api import FakeTelegram
 from tests.fakes.telegram.chats import Chat, FakeBot
 from tests.fakes.telegram.server import on_a_socket
+from tests.fakes.websocket.client import SocketClient
 from tests.live.test_postgresql_faults import BETWEEN, CHATS, PAUSE, Company, check
 from tests.processes.running import PATIENCE, ROOT, Server, environment, run, served
 from tests.support.chat.telegram_bed import ZOE
@@ -49,6 +52,12 @@ CUT = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE starts_with(application_name, 'callboard')"""
 OLD = "application_name=callboard/"
 TRIES = 10
+
+SLOWLY = " ".join(map(str, range(20)))
+"""What takes a while to say."""
+
+RETRIED = {"unavailable", "stopping", "busy"}
+"""What a client may be told when it has to say something again."""
 
 KINDS = (
     "kill owner",
@@ -73,6 +82,9 @@ def free_port() -> int:
 
 class Nodes(Company):
     """Three nodes, each behind a proxy of its own, and people who write to any."""
+
+    more = ""
+    """Further tables of their settings."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -102,7 +114,7 @@ class Nodes(Company):
 
     def begin(self, name: str) -> None:
         """Start a node."""
-        made = served(self.folder, **self.variables(name))
+        made = served(self.folder, more=self.more, **self.variables(name))
         self.running[name] = self.stacks[name].enter_context(made)
 
     async def finish(self, name: str, number: signal.Signals) -> int:
@@ -395,8 +407,62 @@ class TwoNodes(Nodes):
 
     async def ask_slowly(self, chat: str) -> None:
         """Ask something that takes a while to answer."""
-        words = " ".join(map(str, range(20)))
-        assert await self.ask(chat, f"slowly {words}", key=chat) == words
+        assert await self.ask(chat, f"slowly {SLOWLY}", key=chat) == SLOWLY
+
+
+class NodesWithSockets(TwoNodes):
+    """Two nodes, and people who talk by WebSocket with the first one."""
+
+    more = '[connectors.socket]\nkind = "websocket"'
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.sockets = {name: free_port() for name in NAMES}
+
+    def variables(self, name: str) -> dict[str, Any]:
+        """Give what a node's settings differ by."""
+        port = {"CALLBOARD_CONNECTORS__SOCKET__PORT": str(self.sockets[name])}
+        return super().variables(name) | port
+
+    def clients_of(self, name: str, count: int, prefix: str) -> list[str]:
+        """Name clients whose chats a node works on."""
+        parts = self.parts()
+        made = (f"{prefix}-client-{number:09d}" for number in itertools.count())
+        mine = (x for x in made if parts[chat_partition("socket", chat_of(x))] == name)
+        return list(itertools.islice(mine, count))
+
+    async def talk_slowly(self, client: str) -> None:
+        """Say one thing, and come again until all is said to it."""
+        while not (said := await self.visit(client, typing=True)):
+            await trio.testing.wait_all_tasks_blocked(PAUSE)
+        assert said == [SLOWLY]
+        assert await self.visit(client, after=0) == [SLOWLY]  # and no more
+
+    async def visit(self, client: str, **hello: object) -> list[str]:
+        """Connect, and say it, until it is answered or the connection has ended."""
+        try:
+            stream = await trio.open_tcp_stream("127.0.0.1", self.sockets["a"])
+        except OSError:
+            return []
+        socket = SocketClient(stream)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(socket.run)
+            with suppress(trio.BrokenResourceError, LocalProtocolError):
+                await socket.ask()
+                await socket.wait(lambda: socket.has_ended or socket.is_accepted)
+                await socket.send("hello", client=client, **hello)
+                words = f"slowly {SLOWLY}"
+                await socket.send("message", id="m", content=words)
+                await socket.wait(
+                    lambda: (
+                        socket.has_ended
+                        or bool(socket.said())
+                        or bool(socket.of("error"))
+                    )
+                )
+            nursery.cancel_scope.cancel()
+        assert all(each.get("code") in RETRIED for each in socket.of("error"))
+        return socket.said()
 
 
 @pytest.mark.live
@@ -486,11 +552,6 @@ class NodesWithBots(TwoNodes):
         }
         return super().variables(name) | tokens
 
-    def begin(self, name: str) -> None:
-        """Start a node."""
-        made = served(self.folder, more=self.more, **self.variables(name))
-        self.running[name] = self.stacks[name].enter_context(made)
-
     def holders(self) -> dict[str, str]:
         """Give the node of each bot."""
         query = "SELECT name, owner FROM lease WHERE name LIKE 'account/%'"
@@ -578,6 +639,40 @@ async def lose_holder(nodes: NodesWithBots, number: signal.Signals) -> None:
     else:
         await trio.to_thread.run_sync(nodes.begin, name)
     await nodes.wait_answers(BETWEEN)
+
+
+@pytest.mark.live
+@pytest.mark.timeout(0)
+async def test_a_client_of_any_node_is_served_by_the_node_of_its_chat_whatever_dies(
+    tmp_path: Path,
+) -> None:
+    nodes = NodesWithSockets(tmp_path)
+    try:
+        for name in NAMES[:2]:
+            await trio.to_thread.run_sync(nodes.begin, name)
+        for number in (signal.SIGSTOP, signal.SIGTERM, signal.SIGKILL):
+            with trio.fail_after(4 * PATIENCE):
+                await nodes.wait_shared()
+                before = nodes.heard("b")
+                async with trio.open_nursery() as nursery:
+                    for owner in ("a", "b"):
+                        for client in nodes.clients_of(owner, 3, number.name):
+                            nursery.start_soon(nodes.talk_slowly, client)
+                    while nodes.heard("b") < before + 3:
+                        await trio.testing.wait_all_tasks_blocked(0.02)
+                    nodes.running["b"].process.send_signal(number)
+                    await nodes.wait_without("b")
+                if number == signal.SIGSTOP:
+                    nodes.running["b"].process.send_signal(signal.SIGCONT)
+                if number == signal.SIGTERM:
+                    assert await nodes.finish("b", signal.SIGTERM) == 0
+                    await trio.to_thread.run_sync(nodes.begin, "b")
+        assert nodes.rows("SELECT DISTINCT state FROM inbox") == [("replied",)]
+        said = "SELECT count(*), count(DISTINCT correlation_id) FROM outbox"
+        assert nodes.rows(said) == [(18, 18)]
+        assert "Traceback" not in (tmp_path / "a.log").read_text()
+    finally:
+        nodes.end()
 
 
 @pytest.mark.live

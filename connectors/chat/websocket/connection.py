@@ -31,6 +31,13 @@ from connectors.chat.websocket.frames import ClientGoneError, ClientRefusedError
 BLOCK = 16_384
 """Bytes that are read at once."""
 
+# Chosen: shorter than the 60 s after which proxies close a connection that is silent.
+PING_EVERY = 20.0
+"""Seconds between the pings by which it is seen whether a client is there."""
+
+PONG_WITHIN = 20.0
+"""Seconds a client has to answer one."""
+
 LONGEST_HEAD = 16_384
 """Bytes of the request that asks for a WebSocket."""
 
@@ -76,10 +83,19 @@ class ClientConnection:
         stream: to the client.
         most: bytes of one message.
         stall: seconds that a client may leave what is sent to it unread.
+        keeps_start: whether what is read is kept, until `forget_start`.
     """
 
-    def __init__(self, stream: trio.abc.Stream, most: int, stall: float) -> None:
+    def __init__(
+        self,
+        stream: trio.abc.Stream,
+        most: int,
+        stall: float,
+        *,
+        keeps_start: bool = False,
+    ) -> None:
         self._stream = stream
+        self._start: bytearray | None = bytearray() if keeps_start else None
         self._most = most
         self._stall = stall
         self._protocol = WSConnection(ConnectionType.SERVER)
@@ -184,6 +200,35 @@ class ClientConnection:
             case _:
                 pass
 
+    @property
+    def start(self) -> bytes:
+        """All that the client has sent so far, if that is kept."""
+        return bytes(self._start or b"")
+
+    def forget_start(self) -> None:
+        """Keep no longer what the client sends."""
+        self._start = None
+
+    async def receive(self) -> bytes:
+        """Read what the client sends, as it comes.
+
+        Raises:
+            GoneError: it has gone.
+        """
+        self.forget_start()
+        return await self._read()
+
+    async def write(self, block: bytes) -> None:
+        """Send whole frames as they are.
+
+        Raises:
+            GoneError: the client has gone, or does not read.
+        """
+        async with self._sending:
+            if self._is_torn:
+                raise ClientGoneError("broken")
+            await self._write(block)
+
     async def tell(self, text: str) -> None:
         """Send a message.
 
@@ -247,6 +292,12 @@ class ClientConnection:
         if not block:
             raise ClientGoneError("broken")
         self.bytes_in += len(block)
+        if self._start is not None:
+            self._start += block
+            if (read := len(self._start)) > LONGEST_HEAD + 2 * self._most + BLOCK:
+                self.forget_start()
+                text = f"{read} bytes before the first frame was whole"
+                raise ClientRefusedError("too_long", text, "send less at once")
         return block
 
     async def _send(self, event: Event) -> None:
@@ -287,5 +338,6 @@ def close_code(error: ClientRefusedError) -> int:
         "binary": CloseReason.UNSUPPORTED_DATA,
         "too_long": CloseReason.MESSAGE_TOO_BIG,
         "full": CloseReason.TRY_AGAIN_LATER,
+        "unavailable": CloseReason.TRY_AGAIN_LATER,
     }
     return int(codes.get(error.code, CloseReason.POLICY_VIOLATION))

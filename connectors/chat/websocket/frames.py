@@ -69,6 +69,20 @@ class ClientGoneError(SocketError):
     """The client has gone, or is let go; the text says why, in one bounded word."""
 
 
+GOING, RESTARTED, TRY_LATER, NORMAL = 1001, 1012, 1013, 1000
+MOVED = "moved"
+"""Why a client goes whose chat another node works on by now."""
+
+CODES = {
+    "idle": NORMAL,
+    "stopping": GOING,
+    "store": TRY_LATER,
+    "replaced": NORMAL,
+    MOVED: RESTARTED,
+    "full": TRY_LATER,
+}
+"""By why a client is let go: the code of the close."""
+
 CLIENT = re.compile(r"[A-Za-z0-9._~-]{16,128}", re.ASCII)
 """What clients may call themselves: as long as what nobody guesses."""
 

@@ -112,6 +112,7 @@ PLATFORM = Platform(
         "stall_timeout": "a client that reads nothing for 30 seconds is let go",
     },
     check=check,
+    shares_chats=True,
     extra="websocket",
     reply_style=ReplyStyle(
         "A page or a program shows what you write, and may show Markdown as it is: use"

@@ -13,7 +13,9 @@ import contextlib
 import hmac
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import msgspec
 import pykka
@@ -24,6 +26,7 @@ from actors.errors import (
     NOT_STORED,
     ChatError,
     MessageRefusedError,
+    MisdirectedError,
     OverloadedError,
     SenderRefusedError,
     StoppingError,
@@ -35,8 +38,17 @@ from connectors.chat.inbound import attachment
 from connectors.chat.outbox import ClientOutbox, platform_id
 from connectors.chat.server_transport import AwaitedMessages, caller_at
 from connectors.chat.websocket import frames
-from connectors.chat.websocket.connection import ClientConnection, Head, close_code
+from connectors.chat.websocket.connection import (
+    PING_EVERY,
+    PONG_WITHIN,
+    ClientConnection,
+    Head,
+    close_code,
+)
 from connectors.chat.websocket.frames import (
+    CODES,
+    MOVED,
+    NORMAL,
     Ack,
     ClientGoneError,
     ClientRefusedError,
@@ -46,21 +58,18 @@ from connectors.chat.websocket.frames import (
     Say,
 )
 from connectors.chat.websocket.platform import WebSocketConfig
+from connectors.chat.websocket.relay import client_of
 from runtime.clock import Clock
 from runtime.errors import KernelError, StoreError
 from runtime.ids import IdSource
 from runtime.telemetry.logs import EventLog
 from runtime.telemetry.metrics import Metrics
 
+if TYPE_CHECKING:
+    from connectors.web.peers import Peers
+
 HELLO_WITHIN = 10.0
 """Seconds a client has to ask for a WebSocket, and where needed to show a key."""
-
-# Chosen: shorter than the 60 s after which proxies close a connection that is silent.
-PING_EVERY = 20.0
-"""Seconds between the pings by which it is seen whether a client is there."""
-
-PONG_WITHIN = 20.0
-"""Seconds a client has to answer one."""
 
 KEY_HINT = 'send "Authorization: Bearer <key>", or the key in the first frame'
 
@@ -75,6 +84,15 @@ class Guest(msgspec.Struct, frozen=True):
     has_said_hello: bool
     caller: str = ""
     """See `Inbound.caller`."""
+
+    where: str = ""
+    """Its address."""
+
+    is_passed_on: bool = False
+    """Whether it came in at another node."""
+
+    last: int = 0
+    """The number of the last message that was said to it."""
 
 
 async def receive(wire: ClientConnection, shared: SocketShared, where: str) -> Guest:
@@ -91,6 +109,8 @@ async def receive(wire: ClientConnection, shared: SocketShared, where: str) -> G
         GoneError: it has gone.
     """
     head = await hear_head(wire, HELLO_WITHIN)
+    passed_on = client_of(head, shared.peers)
+    where = where if passed_on is None else passed_on
     try:
         check_head(head, shared)
         has_key = check_key(head.key, shared)
@@ -103,7 +123,12 @@ async def receive(wire: ClientConnection, shared: SocketShared, where: str) -> G
         shared.ingress.refuse(RefusedAttempt("bad_key", where))
         raise ClientRefusedError("unauthorized", "the key is missing", KEY_HINT)
     # Why not the key: all clients have the same.
-    return msgspec.structs.replace(guest, caller=caller_at(where))
+    return msgspec.structs.replace(
+        guest,
+        caller=caller_at(where),
+        where=where,
+        is_passed_on=passed_on is not None,
+    )
 
 
 async def hear_head(wire: ClientConnection, within: float) -> Head:
@@ -191,9 +216,6 @@ MOST_ASIDE = 256
 LONGEST_DRAFT = 16_384
 """Characters of one draft that may wait. A piece that is left out is seen as a gap in
 `at`; the whole answer comes all the same."""
-
-GOING, TRY_LATER, NORMAL = 1001, 1013, 1000
-CODES = {"idle": NORMAL, "stopping": GOING, "store": TRY_LATER, "replaced": NORMAL}
 
 
 class Visit:
@@ -347,11 +369,10 @@ class Visit:
         self._shared.metrics.told(kind)
 
     def _welcome(self) -> str:
-        client = self._shared.kept.get(self.chat)
         return frames.welcome(
             self._guest.hello.client,
             self.chat,
-            last=client.last if client else 0,
+            last=self._guest.last,
             after=self._cursor,
             most=self._shared.config.max_frame_bytes,
         )
@@ -389,7 +410,7 @@ class Visit:
                 await self._say(frame)
                 return "message"
             case Ack():
-                await self._shared.kept.has(self.chat, frame.id)
+                await self._shared.kept.has(self.chat, min(frame.id, self._cursor))
                 return "ack"
             case Ping():
                 await self._tell_one("pong", frames.pong())
@@ -469,6 +490,12 @@ class ClientPace:
         return 0.0
 
 
+def entering(chat: str, shared: SocketShared) -> AbstractContextManager[None]:
+    """Keep a chat at this node while a message of it is being stored."""
+    peers = shared.peers
+    return nullcontext() if peers is None else peers.entering(shared.connector, chat)
+
+
 async def submit(say: Say, guest: Guest, chat: str, shared: SocketShared) -> str:
     """Have a message stored.
 
@@ -477,6 +504,7 @@ async def submit(say: Say, guest: Guest, chat: str, shared: SocketShared) -> str
 
     Raises:
         FrameError: it was not taken.
+        ClientGoneError: another node works on its chat by now.
     """
     inbound = inbound_of(say, guest, chat, shared)
     known = shared.agents()
@@ -484,7 +512,10 @@ async def submit(say: Say, guest: Guest, chat: str, shared: SocketShared) -> str
         told = f"there is no agent {inbound.agent[:64]!r}"
         raise FrameError("unknown_agent", told, f"known: {', '.join(known)}")
     try:
-        return await shared.awaited.hand_in(shared.ingress, inbound)
+        with entering(chat, shared):
+            return await shared.awaited.hand_in(shared.ingress, inbound)
+    except MisdirectedError as error:
+        raise ClientGoneError(MOVED) from error
     except NOT_TAKEN as error:
         raise fault_of(error) from error
 
@@ -603,8 +634,7 @@ class SocketShared:
     agents: Callable[[], tuple[str, ...]]
     """Names those that people can speak to now."""
 
-    make_client: Callable[[], str]
-    """Makes an id for a client that brings none; nobody can guess it."""
-
     ingress: Ingress
     awaited: AwaitedMessages
+    peers: Peers | None = None
+    """The other nodes; None: there are none."""

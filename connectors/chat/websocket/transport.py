@@ -10,6 +10,7 @@ import secrets
 import socket
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import trio
 from msgspec import structs
@@ -29,8 +30,13 @@ from connectors.chat.server_transport import (
 )
 from connectors.chat.websocket import frames
 from connectors.chat.websocket.connection import ClientConnection
-from connectors.chat.websocket.frames import ClientGoneError, ClientRefusedError
+from connectors.chat.websocket.frames import (
+    MOVED,
+    ClientGoneError,
+    ClientRefusedError,
+)
 from connectors.chat.websocket.platform import WebSocketConfig
+from connectors.chat.websocket.relay import LOOK_EVERY, ClientRelay
 from connectors.chat.websocket.session import (
     HELLO_WITHIN,
     Guest,
@@ -46,10 +52,17 @@ from runtime.errors import StoreError, StoreUnavailableError
 from runtime.fairness import PlacesHeld
 from runtime.telemetry.logs import EventLog
 
+if TYPE_CHECKING:
+    from connectors.web.peers import Peers
+
 LOG = EventLog("websocket")
 
 STALLED_AFTER = 30.0
 """Seconds a client may leave unread what is sent to it."""
+
+# Chosen: by far enough as long as this node works on any chats.
+MOST_IDS = 1000
+"""Ids that are tried for a client that brings none."""
 
 NOT_LISTENING = "the WebSocket server is not listening"
 SILENCE = "nothing to say"
@@ -115,12 +128,14 @@ class WebSocketTransport(ServerTransport):
 
         with self.listening() as sock:
             listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
-            await self.kept.load()
+            await self.kept.load(self._stays)
             self._ingress = ingress
             self.announce(sock)
             try:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._tidy)
+                    if self._parts.peers is not None:
+                        nursery.start_soon(self._let_moved_go, self._parts.peers)
                     await trio.serve_listeners(serve, [listener])
             finally:
                 self._ingress = None
@@ -173,7 +188,12 @@ class WebSocketTransport(ServerTransport):
             where: its address, for the record of those who are not let in.
         """
         config = self._config
-        wire = ClientConnection(stream, config.max_frame_bytes, STALLED_AFTER)
+        wire = ClientConnection(
+            stream,
+            config.max_frame_bytes,
+            STALLED_AFTER,
+            keeps_start=self._parts.peers is not None,
+        )
         why = "refused"
         try:
             guest = await self._let_in(wire, shared, where)
@@ -235,13 +255,21 @@ class WebSocketTransport(ServerTransport):
         self, wire: ClientConnection, guest: Guest, shared: SocketShared
     ) -> str:
         hello = guest.hello
-        name = hello.client or shared.make_client()
+        name = hello.client or self._new_client()
         chat = frames.chat_of(name)
+        if (peers := self._parts.peers) is not None:
+            relay = ClientRelay(wire, peers, self._name)
+            may_pass_on = not guest.is_passed_on
+            why = await relay.pass_on(chat, guest.where, may_pass_on=may_pass_on)
+            if why:
+                return why
+            wire.forget_start()
         await self._make_room(chat)
         is_passing = not guest.has_said_hello
         client = await self.kept.see(chat, is_passing=is_passing, claims=hello.after)
         cursor = hello.after if 0 <= hello.after <= client.last else client.has
-        guest = structs.replace(guest, hello=structs.replace(hello, client=name))
+        hello = structs.replace(hello, client=name)
+        guest = structs.replace(guest, hello=hello, last=client.last)
         visit = Visit(wire, guest, chat, shared, cursor)
         here = self._visits.setdefault(chat, [])
         here.append(visit)
@@ -271,7 +299,7 @@ class WebSocketTransport(ServerTransport):
         is_new = self.kept.get(chat) is None
         if not is_new or len(self.kept) < self._config.max_clients:
             return
-        if not await self.kept.make_room(self._is_here):
+        if not await self.kept.make_room(self._stays):
             text = f"{self._config.max_clients} clients are remembered"
             raise ClientRefusedError(
                 "full", text, "try again later", retry_after=RETRY_FULL
@@ -282,7 +310,9 @@ class WebSocketTransport(ServerTransport):
             await trio.sleep(TIDY_EVERY)
             before = self._parts.clock.wall() - self._config.keep_days * DAY
             try:
-                await self.kept.forget_old(before, self._is_here)
+                if self._parts.peers is not None:  # clients were at other nodes, too
+                    await self.kept.load(self._stays)
+                await self.kept.forget_old(before, self._stays)
             except StoreError as error:
                 LOG.warning("old clients not forgotten yet", why=str(error))
 
@@ -297,9 +327,9 @@ class WebSocketTransport(ServerTransport):
             kept=self.kept,
             metrics=self._metrics,
             agents=parts.agents,
-            make_client=self._make_client,
             ingress=ingress,
             awaited=self._awaited,
+            peers=parts.peers,
         )
 
     def _settle(self, over: MessageOver) -> None:
@@ -308,8 +338,31 @@ class WebSocketTransport(ServerTransport):
             for visit in self._of(over.chat):
                 visit.settle(client_name(over.chat, over.message), over.reason)
 
-    def _is_here(self, chat: str) -> bool:
-        return chat in self._visits
+    def _new_client(self) -> str:
+        """Make an id for a client that brings none; its chat is one of this node's."""
+        peers, made = self._parts.peers, self._make_client()
+        if peers is not None:
+            for _ in range(MOST_IDS):
+                if peers.where(self._name, frames.chat_of(made)).is_here:
+                    break
+                made = self._make_client()
+        return made
+
+    async def _let_moved_go(self, peers: Peers) -> None:
+        """Have clients come again whose chats other nodes work on by now."""
+        while True:
+            await trio.sleep(LOOK_EVERY)
+            for chat in [*self._visits]:
+                place = peers.where(self._name, chat)
+                if place.port and not place.is_here:
+                    for visit in self._of(chat):
+                        visit.leave(MOVED)
+
+    def _stays(self, chat: str) -> bool:
+        """Whether a client is here, or its chat is another node's."""
+        peers = self._parts.peers
+        is_mine = peers is None or peers.where(self._name, chat).is_here
+        return chat in self._visits or not is_mine
 
     def _of(self, chat: str) -> tuple[Visit, ...]:
         return tuple(self._visits.get(chat, ()))

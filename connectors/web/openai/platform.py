@@ -24,6 +24,7 @@ PLATFORM = Platform(
     package="connectors.web.openai",
     config=HttpConfig,
     check=check,
+    shares_chats=True,
     has_doctor=False,
     reply_style=ReplyStyle(
         "A program asks, for whoever uses it. Markdown is usually shown.",

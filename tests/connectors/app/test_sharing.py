@@ -57,9 +57,9 @@ prompt = "You are Anna."
 [connectors.http]
 kind = "http"
 port = {http}
-[connectors.socket]
-kind = "websocket"
-port = {socket}
+[connectors.page]
+kind = "page"
+port = {page}
 """
 
 
@@ -67,7 +67,7 @@ class Beside:
     """The other node, and what the node under test is asked."""
 
     def __init__(self, folder: Path, more: str = "", **variables: str) -> None:
-        self.ports = {"http": free_port(), "socket": free_port()}
+        self.ports = {"http": free_port(), "page": free_port()}
         self.desk = NodeDesk(emptied(), "b", 5.0)
         path = folder / "callboard.toml"
         path.write_text(SETTINGS.format(folder=folder, **self.ports) + more)
@@ -111,8 +111,8 @@ class Beside:
         return found
 
     async def is_served(self) -> bool:
-        """Whether something answers at the port of the WebSocket connector."""
-        url = f"http://127.0.0.1:{self.ports['socket']}/"
+        """Whether something answers at the port of the page."""
+        url = f"http://127.0.0.1:{self.ports['page']}/"
         try:
             async with httpx.AsyncClient(timeout=0.5) as client:
                 await client.get(url)

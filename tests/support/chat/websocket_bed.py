@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from actors.messages.inbound import Inbound
     from connectors.chat.websocket.session import SocketShared
+    from connectors.web.peers import Peers
     from runtime.store.port import Store
 
 ZOE = "zoe-2f1c6f0e-0000-4000-8000-000000000001"
@@ -35,11 +36,16 @@ class SocketBed:
     Args:
         config: its settings.
         store: where all is kept.
+        peers: the other nodes.
     """
 
     def __init__(
-        self, config: WebSocketConfig | None = None, store: Store | None = None
+        self,
+        config: WebSocketConfig | None = None,
+        store: Store | None = None,
+        peers: Peers | None = None,
     ) -> None:
+        self.peers = peers
         self.config = config or WebSocketConfig(port=0)
         self.store = store or MemoryStore()
         self.metrics = Metrics()
@@ -59,7 +65,7 @@ class SocketBed:
         return WebSocketTransport(
             "websocket",
             self.config,
-            transport_parts(store=self.store, metrics=self.metrics),
+            transport_parts(store=self.store, metrics=self.metrics, peers=self.peers),
             make_client=lambda: f"made-up-client-{next(numbers):04d}",
         )
 
@@ -148,10 +154,12 @@ def piece(inbound: Inbound, text: str, at: int = 0) -> Draft:
 
 @asynccontextmanager
 async def open_sockets(
-    config: WebSocketConfig | None = None, store: Store | None = None
+    config: WebSocketConfig | None = None,
+    store: Store | None = None,
+    peers: Peers | None = None,
 ) -> AsyncGenerator[SocketBed]:
     """Serve on a free port of this machine until the block ends."""
-    bed = SocketBed(config, store)
+    bed = SocketBed(config, store, peers)
     async with trio.open_nursery() as bed.nursery:
         bed.nursery.start_soon(serve, bed)
         _, bed.port = await bed.transport.wait_listening()
