@@ -50,6 +50,7 @@ from connectors.config.app import (
     StoreConfig,
 )
 from connectors.settings.load import check_nodes, load_app
+from connectors.web.page.platform import PageConfig
 from connectors.web.peers import NodePlace
 from runtime.errors import FencedError, SettingsError
 from runtime.nodes.rows import COMPANY
@@ -387,7 +388,7 @@ def test_settings_that_cannot_work_with_nodes_are_named(
 
 
 def listed(name: str, state: str) -> ListedNode:
-    return ListedNode(name, state, 0, "m", 1, "10.0.0.5", "0.1.0")
+    return ListedNode(name, state, 0, (), "m", 1, "10.0.0.5", "0.1.0")
 
 
 def test_the_status_says_which_node_is_asked_and_what_the_others_do() -> None:
@@ -454,7 +455,8 @@ def test_what_only_calls_its_platform_has_a_lease_of_its_own() -> None:
         f"account/{name}" for name in ("discord", "matrix", "qq", "polled", "socket")
     ]
     assert is_sharing(AppConfig(connectors={"qq": QQConfig(accounts={})}))
-    assert not is_sharing(AppConfig(connectors={"websocket": WebSocketConfig()}))
+    assert is_sharing(AppConfig(connectors={"websocket": WebSocketConfig()}))
+    assert not is_sharing(AppConfig(connectors={"page": PageConfig()}))
 
 
 @given(owners=st.lists(st.sampled_from(NAMES), min_size=len(LEASES)), data=st.data())
