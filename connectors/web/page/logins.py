@@ -72,6 +72,7 @@ PRIVATE = "no-store"
 """`cache-control` of every response but static files: browsers keep no copy."""
 
 MOST_COOKIE = 128
+PORTS = {"http": 80, "https": 443}
 
 
 def cookie_name(config: PageConfig) -> str:
@@ -79,7 +80,16 @@ def cookie_name(config: PageConfig) -> str:
 
     Why the port: cookies ignore ports, and another Callboard may run on this machine.
     """
-    return "__Host-callboard" if is_secure(config) else f"callboard-{config.port}"
+    return "__Host-callboard" if is_secure(config) else f"callboard-{port_of(config)}"
+
+
+def port_of(config: PageConfig) -> int:
+    """Give the port at which browsers see the page: the proxy's, if there is one.
+
+    The page may move to another node, which listens on another port.
+    """
+    seen = urlsplit(config.origin)
+    return (seen.port or PORTS.get(seen.scheme, 0)) if config.origin else config.port
 
 
 def is_secure(config: PageConfig) -> bool:
@@ -118,14 +128,14 @@ def look_cookie(config: PageConfig, value: str) -> str:
     """Write the header that sets what the page is to look like; no secret."""
     secure = "; Secure" if is_secure(config) else ""
     return (
-        f"callboard-look-{config.port}={value}; Path=/; Max-Age={LOOK_FOR};"
+        f"callboard-look-{port_of(config)}={value}; Path=/; Max-Age={LOOK_FOR};"
         f" HttpOnly; SameSite=Strict{secure}"
     )
 
 
 def look_value(config: PageConfig, header: str) -> str:
     """Find that in a `Cookie` header; empty: it is not there."""
-    return cookie_named(f"callboard-look-{config.port}", header)
+    return cookie_named(f"callboard-look-{port_of(config)}", header)
 
 
 def is_our_host(config: PageConfig, host: str) -> bool:

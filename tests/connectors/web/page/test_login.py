@@ -6,6 +6,12 @@ import pytest
 import trio
 
 from connectors.web.page.login_rows import LINK, SESSION
+from connectors.web.page.logins import (
+    cookie_name,
+    look_cookie,
+    look_value,
+    port_of,
+)
 from connectors.web.page.platform import PageConfig
 from runtime.store.in_memory import MemoryStore
 from tests.fakes.web.page import ANNA, JSON, form_of, open_page
@@ -75,6 +81,25 @@ async def test_the_cookie_is_out_of_reach_for_scripts_and_other_sites() -> None:
         for part in ("HttpOnly", "SameSite=Strict", "Path=/", "Max-Age=604800"):
             assert part in cookie
         assert "Secure" not in cookie
+
+
+@pytest.mark.parametrize(
+    ("origin", "seen"),
+    [
+        ("", {8081, 8082}),
+        ("http://chat.test", {80}),
+        ("http://chat.test:8000", {8000}),
+        ("https://chat.test", {443}),
+    ],
+)
+def test_a_browser_behind_a_proxy_is_known_at_each_node(
+    origin: str, seen: set[int]
+) -> None:
+    nodes = [PageConfig(origin=origin, port=port) for port in (8081, 8082)]
+    assert {port_of(node) for node in nodes} == seen
+    assert len({cookie_name(node) for node in nodes}) == len(seen)
+    value = look_cookie(nodes[0], "dark").partition(";")[0]
+    assert look_value(nodes[1], value) == ("dark" if origin else "")
 
 
 async def test_behind_a_certificate_the_cookie_goes_nowhere_else() -> None:
