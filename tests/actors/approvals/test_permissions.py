@@ -61,6 +61,23 @@ def need(
 
 
 @pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        (PermissionConfig(ask=("shell",)), "ask"),
+        (PermissionConfig(ask=("sh*",), allow=("shell",)), "ask"),
+        (PermissionConfig(deny=("shell",), ask=("shell",)), "deny"),
+        (PermissionConfig(ask=("other",)), "allow"),
+        (PermissionConfig(ask=("shell",), agent="nobody"), "allow"),
+        (PermissionConfig(ask=("shell",), delegated=True), "allow"),
+    ],
+)
+def test_the_strictest_list_of_a_table_counts(
+    table: PermissionConfig, expected: Need
+) -> None:
+    assert need(tool(), CALLER, Freedom(autonomy="full"), table) == expected
+
+
+@pytest.mark.parametrize(
     ("autonomy", "expected"),
     [
         ("read-only", ("allow", "deny", "deny")),

@@ -148,6 +148,8 @@ async def test_a_limit_without_sense_is_refused(store: Store, limit: int) -> Non
         lambda: store.records_since("audit", NOW, 0, limit),
         lambda: store.prune_records("audit", NOW, limit),
         lambda: store.entries("page", None, "", limit),
+        lambda: store.facts.unembedded("bot", "space", 0, limit),
+        lambda: store.facts.prune(NOW, limit),
     ):
         with pytest.raises(MisuseError, match="limit"):
             await call()

@@ -12,7 +12,7 @@ from connectors.chat.matrix.account import read_error
 from connectors.chat.matrix.inbound import WAITS_FOR, arrival, waiting
 from connectors.chat.matrix.listener import InvitePolicy, Invites, judge
 from connectors.chat.matrix.platform import MatrixConfig
-from connectors.chat.matrix.rooms import Room
+from connectors.chat.matrix.rooms import MatrixRooms, Room
 from connectors.chat.requests import (
     LONGEST_ASKED,
     BusyError,
@@ -55,6 +55,27 @@ def test_direct_is_one_agent_alone_with_one_other(
     is_direct: bool,  # noqa: FBT001
 ) -> None:
     assert room(*members).is_direct(USERS) is is_direct
+
+
+class Asked:
+    """An account that writes down which rooms it is asked for."""
+
+    timeout = 1.0
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+
+    async def ask(self, call: Any) -> Json:
+        self.paths.append(call.path.split("/")[-2])
+        return {"chunk": [member(ANNA)]}
+
+
+async def test_the_room_that_was_used_longest_ago_is_asked_for_again() -> None:
+    rooms, account = MatrixRooms(most=2), Asked()
+    known: Any = account
+    for each in ("one", "two", "one", "three", "one", "two"):
+        assert (await rooms.get(each, known)).is_in(ANNA)
+    assert account.paths == ["one", "two", "three", "two"]
 
 
 def test_who_is_present() -> None:

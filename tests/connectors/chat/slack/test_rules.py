@@ -82,6 +82,30 @@ def test_what_people_wrote_reads_as_on_the_screen(raw: str, shown: str) -> None:
     assert plain(raw, lambda user: NAMES.get(user, "")) == shown
 
 
+@pytest.mark.parametrize(
+    ("event", "reason"),
+    [
+        ({"type": "reaction_added"}, "reaction"),
+        ({"type": "reaction_removed"}, "reaction"),
+        ({"type": "member_joined_channel"}, "state"),
+        ({"type": "channel_rename"}, "state"),
+        ({"type": "group_open"}, "state"),
+        ({"type": "app_home_opened"}, "unknown"),
+        ({"type": "message", "subtype": "channel_topic"}, "state"),
+        ({"type": "message", "channel": "C1", "ts": "here", "user": "U1"}, "malformed"),
+        ({"type": "message", "channel": "C1", "user": "U1"}, "malformed"),
+    ],
+)
+def test_what_is_left_out_says_why(event: dict[str, str], reason: str) -> None:
+    assert read(event, OURS) == SlackSkipped(reason)
+
+
+def test_what_our_own_apps_say_is_left_out() -> None:
+    said = {"type": "message", "channel": "C12345678", "ts": "1700000000.000100"}
+    for own in ({"user": "UANNA"}, {"user": "U1", "bot_id": "BANNA"}):
+        assert read({**said, **own}, OURS) == SlackSkipped("own")
+
+
 @settings(max_examples=examples(40, deep=400))
 @given(event=st.dictionaries(keys, anything, max_size=9))
 def test_whatever_comes_is_a_message_or_a_reason(event: dict[str, object]) -> None:
