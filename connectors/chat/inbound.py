@@ -30,11 +30,30 @@ from actors.rules.text.cleaning import one_line
 from actors.rules.text.limits import RecentMap
 from actors.transport import Ingress
 from connectors.chat.platforms import MIB
-from connectors.chat.requests import Waits
 from connectors.fetch.messages import media_type
 from runtime.errors import KernelError, StoreUnavailableError
 from runtime.fairness import most_of_one
 from runtime.telemetry.logs import EventLog
+
+FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
+"""Seconds, doubled from the one to the other."""
+
+
+class Waits:
+    """How long to wait between two tries."""
+
+    def __init__(self) -> None:
+        self._next = FIRST_WAIT
+
+    def next(self, asked: float | None = None) -> float:
+        """Return the seconds until the next try.
+
+        Args:
+            asked: what the server asks for; it is not asked sooner.
+        """
+        wait, self._next = self._next, min(2 * self._next, LONGEST_WAIT)
+        return max(wait, asked or 0.0)
+
 
 LONGEST_NAME = 200
 """Characters."""

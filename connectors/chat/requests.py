@@ -41,6 +41,7 @@ import trio
 
 from actors.errors import DeliveryBusyError, DeliveryRefusedError, DeliveryUnknownError
 from actors.messages.inbound import Attachment
+from connectors.chat.inbound import Waits
 
 Json = dict[str, object]
 
@@ -209,25 +210,6 @@ def translated(look_again: float | None = None) -> Generator[None]:
 
 
 T = TypeVar("T")
-
-FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
-"""Seconds, doubled from the one to the other."""
-
-
-class Waits:
-    """How long to wait between two tries."""
-
-    def __init__(self) -> None:
-        self._next = FIRST_WAIT
-
-    def next(self, asked: float | None = None) -> float:
-        """Return the seconds until the next try.
-
-        Args:
-            asked: what the server asks for; it is not asked sooner.
-        """
-        wait, self._next = self._next, min(2 * self._next, LONGEST_WAIT)
-        return max(wait, asked or 0.0)
 
 
 async def until_answered(

@@ -47,14 +47,13 @@ from connectors.chat.discord.inbound import (
     DiscordSubmitter,
     MessageInScene,
 )
-from connectors.chat.inbound import Lanes
+from connectors.chat.inbound import Lanes, Waits
 from connectors.chat.requests import (
     BusyError,
     LostError,
     PlatformError,
     RefusedError,
     ShutOutError,
-    Waits,
     text,
 )
 from runtime.errors import StoreError

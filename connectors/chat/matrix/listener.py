@@ -12,14 +12,13 @@ import trio
 from actors.transport import Ingress
 from connectors.chat.accounts import AccountHealth, BackgroundTyping
 from connectors.chat.bookmarks import read_bookmark
-from connectors.chat.inbound import Lanes
+from connectors.chat.inbound import LONGEST_WAIT, Lanes
 from connectors.chat.matrix.account import MatrixAccount, MatrixCall, path_of
 from connectors.chat.matrix.events import SAID
 from connectors.chat.matrix.inbound import MatrixArrivals, waiting
 from connectors.chat.matrix.rooms import MatrixShared, Outcome, come_or_go
 from connectors.chat.matrix.senders import StaleSigns
 from connectors.chat.requests import (
-    LONGEST_WAIT,
     BusyError,
     Json,
     LostError,

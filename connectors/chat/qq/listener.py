@@ -30,7 +30,14 @@ from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 from actors.messages.inbound import Address, Inbound, Quoted
 from connectors.chat.accounts import AccountHealth
 from connectors.chat.bookmarks import ReadMarks, read_bookmark
-from connectors.chat.inbound import MOST_IN_ALL, Album, Lanes, Submission, left_out
+from connectors.chat.inbound import (
+    MOST_IN_ALL,
+    Album,
+    Lanes,
+    Submission,
+    Waits,
+    left_out,
+)
 from connectors.chat.qq.events import QQMessage, QQSkipped, read
 from connectors.chat.requests import (
     BusyError,
@@ -38,7 +45,6 @@ from connectors.chat.requests import (
     LostError,
     PlatformError,
     ShutOutError,
-    Waits,
     decode,
     fetch_linked,
     table,

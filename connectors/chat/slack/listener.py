@@ -28,9 +28,9 @@ import trio
 from actors.transport import Ingress
 from connectors.chat.accounts import AccountHealth, BackgroundTyping
 from connectors.chat.bookmarks import read_bookmark
+from connectors.chat.inbound import LONGEST_WAIT, Waits
 from connectors.chat.platforms import PlatformAnswer, PlatformCall, Terms
 from connectors.chat.requests import (
-    LONGEST_WAIT,
     BusyError,
     GoneError,
     Json,
@@ -38,7 +38,6 @@ from connectors.chat.requests import (
     PlatformError,
     RefusedError,
     ShutOutError,
-    Waits,
     decode,
     table,
     tables,

@@ -28,14 +28,12 @@ import trio
 from actors.transport import Ingress
 from connectors.chat.accounts import BackgroundTyping
 from connectors.chat.bookmarks import read_bookmark
-from connectors.chat.inbound import Lanes
+from connectors.chat.inbound import LONGEST_WAIT, Lanes, Waits
 from connectors.chat.requests import (
-    LONGEST_WAIT,
     BusyError,
     PlatformError,
     RefusedError,
     ShutOutError,
-    Waits,
     until_answered,
 )
 from connectors.chat.telegram.account import (
