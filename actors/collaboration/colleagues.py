@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import msgspec
 import trio
 
 from actors import names
+from actors.agents.persona import Persona
 from actors.collaboration import questions as rules
 from actors.delegation import loop_guard, rulings
 from actors.delegation.handing import without_files
@@ -29,19 +30,15 @@ from actors.delegation.messages import (
 from actors.hooks.chain import HookPart
 from actors.hooks.outgoing import ask_about
 from actors.messages.inbound import DelegationChain, SentFile, ToolCall
+from actors.protocol import StartTurn
 from actors.rules.groups.access import may_use
 from actors.rules.prompt import tools as tool_results
+from actors.services import Services
+from runtime.actor.actor import Actor
 from runtime.actor.messages import Keyed
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from actors.agents.persona import Persona
-    from actors.protocol import StartTurn
-    from actors.services import Services
-    from runtime.actor.actor import Actor
-
 
 LOG = EventLog("turn")
 
@@ -59,7 +56,7 @@ AWAY = "it is not here now"
 HELD_BACK = "a hook held the words back"
 
 
-class Colleagues:
+class Colleagues(msgspec.Struct, eq=False):
     """The agents that one turn may ask.
 
     Args:
@@ -70,22 +67,16 @@ class Colleagues:
         ends_at: when the turn's time is over, on trio's clock.
     """
 
-    def __init__(
-        self,
-        turn: Actor,
-        start: StartTurn,
-        persona: Persona,
-        services: Services,
-        ends_at: float = math.inf,
-    ) -> None:
-        self._turn = turn
-        self._start = start
-        self._persona = persona
-        self._services = services
-        self._ends_at = ends_at
-        self._slots = trio.CapacityLimiter(AT_ONCE)
-        self.asked = 0
-        """Questions so far: of the budget that one message has."""
+    _turn: Actor
+    _start: StartTurn
+    _persona: Persona
+    _services: Services
+    _ends_at: float = math.inf
+    _slots: trio.CapacityLimiter = msgspec.field(
+        default_factory=lambda: trio.CapacityLimiter(AT_ONCE)
+    )
+    asked: int = 0
+    """Questions so far: of the budget that one message has."""
 
     @property
     def name(self) -> str:

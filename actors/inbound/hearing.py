@@ -81,8 +81,8 @@ class Audience:
     def must_look_back(self, message: UnroutedMessage) -> bool:
         """Whether an earlier process may have stored copies of a message."""
         inbound = message.inbound
-        is_open = is_for_activation(inbound) and not self.allotted.knows(inbound.id)
-        return is_open and message.past.was_read
+        is_again = message.past.was_read and is_for_activation(inbound)
+        return is_again and not self.allotted.knows(inbound.id)
 
     async def replace(self, by: ReplaceTable) -> None:
         """Decide about new messages by another table.

@@ -158,6 +158,8 @@ def notice(
 
 def localised(answer: Answer, services: Services) -> Answer:
     """Translate the runtime's own sentences for their reader."""
+    if not [each for each in answer.deliveries if not each.agent]:
+        return answer  # they are an agent's words
     retell = services.retell(answer.inbound)
     if retell is english and all(type(x.text) is str for x in answer.deliveries):
         return answer
@@ -321,14 +323,11 @@ def reply(
         return silence(inbound, asked, finished, persona, parsed.controls, run)
     persona = beside(persona, carried)
     handed, refusals = hand_on_all(inbound, finished, parsed, persona, services)
-    languages = services.languages(inbound)
-    say, retell = services.voices.speak(*languages), services.voices.retell(*languages)
-    dropped = by_line(parsed.notice, retell)
-    notices = [*told(carried, say, retell), *dropped, *refusals]
+    notices = [*_came_of(parsed, carried, inbound, services), *refusals]
     most_chars = services.limits.max_reply_chars
     text = _words(parsed.visible, handed, carried.files)
     if len(text) > most_chars:
-        text = text[:most_chars] + retell(CUT.format(most=most_chars))
+        text = text[:most_chars] + services.retell(inbound)(CUT.format(most=most_chars))
     if not (text.strip() or notices or carried.files):
         text = ACKNOWLEDGEMENT  # something was carried out without a text
     # A platform takes no empty message; a notice alone is the answer.
@@ -351,6 +350,18 @@ def reply(
         run=run,
         resume=finished.resume,
     )
+
+
+def _came_of(
+    parsed: markers.ParsedAnswer, carried: Carried, inbound: Inbound, services: Services
+) -> list[str]:
+    """Say in the reader's language what was carried out, and what was not."""
+    notice = parsed.notice
+    if not (carried.outcomes or notice):
+        return []  # as most often; nobody's language need be found out
+    languages = services.languages(inbound)
+    say, retell = services.voices.speak(*languages), services.voices.retell(*languages)
+    return [*told(carried, say, retell), *by_line(notice, retell)]
 
 
 def _with_thought(first: Delivery, parsed: markers.ParsedAnswer) -> Delivery:
@@ -510,12 +521,12 @@ def combined(answer: Answer, pending: PendingMessage) -> Answer:
         answer: to the first of them.
         pending: the first message, with the others.
     """
+    if not (pending.also or pending.injected):
+        return answer
     also = (
         *(CombinedMessage(each) for each in pending.also),
         *(CombinedMessage(each, "steered") for each in pending.injected),
     )
-    if not also:
-        return answer
     newest = also[-1].inbound
     deliveries = tuple(
         [

@@ -260,13 +260,14 @@ class Accounts(Actor):
     def _choose(self, asked: Reserve, downgrade_to: str) -> Ruling:
         metrics = self._services.metrics
         now = self._services.clock.monotonic()
-        model = asked.model if self._pool.has(asked.model) else asked.otherwise
-        if not self._pool.has(model):  # it was there when the turn began
+        offers = self._catalogue.offers
+        model = asked.model if asked.model in offers else asked.otherwise
+        if model not in offers:  # it was there when the turn began
             model = self._services.agent_models.get(asked.who.agent, model)
         if downgrade_to and downgrade_to != model:
             metrics.budgets.add(1, "downgrade")
             model = downgrade_to
-        if not self._pool.has(model):
+        if model not in offers:
             return CallLater(NEVER)
         wanted = BackendQuery(
             model=model,

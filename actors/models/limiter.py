@@ -337,6 +337,8 @@ class Limiter(Actor):
 
     def _may_have(self, asked: AcquirePermit) -> bool:
         """Whether a request's owner, and each name before it, may have one more."""
+        if not asked.is_suspect and asked.model not in self._held:
+            return True  # nobody has one, as most often
         # With all names before theirs.
         may_hold = self._may_hold(asked.model, asked.owner, None)
         if not asked.is_suspect:

@@ -326,7 +326,7 @@ class Pool:
     @property
     def out(self) -> frozenset[str]:
         """Accounts that did not take their keys when they were asked last."""
-        return frozenset(x for x in self._circuits if isinstance(x, str))
+        return frozenset([x for x in self._circuits if isinstance(x, str)])
 
     def line(self, wanted: BackendQuery) -> list[str]:
         """Give the models that may answer, the best first.
@@ -565,22 +565,21 @@ NEUTRAL: dict[ModelFault, str] = {
 Step = Literal["rotate", "larger", "refuse"]
 
 
-class TriedBackends:
+class TriedBackends(msgspec.Struct, eq=False):
     """The backends already tried for one call."""
 
-    def __init__(self, model: str) -> None:
-        self.model = model
-        """Which of `[models.<name>]` is to be asked next."""
+    model: str
+    """Which of `[models.<name>]` is to be asked next."""
 
-        self._tried: set[Backend] = set()
-        self._rounds = 1
-        self._calls = 0
-        self._last: ModelFault = "overload"
-        self.why = ""
-        """What the provider that failed last said, in words that quote nobody."""
+    why: str = ""
+    """What the provider that failed last said, in words that quote nobody."""
 
-        self._held = 0.0
-        self._waited = 0.0
+    _tried: set[Backend] = msgspec.field(default_factory=set)
+    _rounds: int = 1
+    _calls: int = 0
+    _last: ModelFault = "overload"
+    _held: float = 0.0
+    _waited: float = 0.0
 
     @property
     def tried(self) -> frozenset[Backend]:

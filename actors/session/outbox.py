@@ -397,7 +397,7 @@ class SessionOutbox:
     def show_end(self, answer: answers.Answer, begun: int, session: Actor) -> None:
         """Show at each message of a turn, which was begun so often, how it ended."""
         agent, services = self._agent, self._services
-        for each in (answer.inbound, *(x.inbound for x in answer.also)):
+        for each in (answer.inbound, *[x.inbound for x in answer.also]):
             if answer.settled == ("cancelled", "interrupted"):
                 reactions.withdrawn(each, agent, session, services)
                 continue

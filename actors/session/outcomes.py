@@ -38,7 +38,7 @@ def as_read(pending: PendingMessage, outcome: Finished | Failed) -> PendingMessa
     return msgspec.structs.replace(pending, injected=read)
 
 
-class Outcomes:
+class Outcomes(msgspec.Struct, eq=False):
     """Writes the answers of one conversation's turns.
 
     Args:
@@ -47,12 +47,9 @@ class Outcomes:
         services: settings, clock, ids.
     """
 
-    __slots__ = ("_history", "_persona", "_services")
-
-    def __init__(self, history: History, persona: Persona, services: Services) -> None:
-        self._history = history
-        self._persona = persona
-        self._services = services
+    _history: History
+    _persona: Persona
+    _services: Services
 
     def finished(self, pending: PendingMessage, finished: Finished, run: Run) -> Answer:
         """Answer with what the model said.

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
+
 from actors import names
 from actors.messages.inbound import Inbound
 from actors.protocol import AcquirePermit, ReleasePermit
@@ -19,7 +21,7 @@ from runtime.actor.reply import Reply
 State = Literal["none", "requested", "held", "resting", "requested_again", "kept"]
 
 
-class PermitLease:
+class PermitLease(msgspec.Struct, eq=False):
     """What a session knows of the permit of one attempt.
 
     Args:
@@ -30,32 +32,13 @@ class PermitLease:
         is_suspect: see `AcquirePermit`.
     """
 
-    __slots__ = (
-        "_inbound",
-        "_is_suspect",
-        "_model",
-        "_replies",
-        "_session",
-        "_state",
-        "_turn_id",
-    )
-
-    def __init__(
-        self,
-        session: Actor,
-        turn_id: str,
-        inbound: Inbound,
-        model: str,
-        *,
-        is_suspect: bool,
-    ) -> None:
-        self._session = session
-        self._turn_id = turn_id
-        self._inbound = inbound
-        self._model = model
-        self._is_suspect = is_suspect
-        self._state: State = "none"
-        self._replies: list[Reply] = []
+    _session: Actor
+    _turn_id: str
+    _inbound: Inbound
+    _model: str
+    is_suspect: bool = False
+    _state: State = "none"
+    _replies: list[Reply] = msgspec.field(default_factory=list)
 
     @property
     def is_resting(self) -> bool:
@@ -130,7 +113,7 @@ class PermitLease:
             self._model,
             sender=(self._inbound.address.connector, self._inbound.sender_id),
             caller=self._inbound.caller,
-            is_suspect=self._is_suspect,
+            is_suspect=self.is_suspect,
         )
         return session.tell(names.LIMITER, wanted)
 

@@ -717,7 +717,7 @@ class Session(Actor):
             self._outbox.show_end(answer, begun, self)
             # If somebody else stored it, the other messages are checked one by one.
             others = answer.also if concluded.is_own else ()
-            self._settled(answer.inbound.id, *(each.inbound.id for each in others))
+            self._settled(answer.inbound.id, *[each.inbound.id for each in others])
         if is_end:
             self._begin_waiting()  # if the command itself was given up meanwhile
         self._step(lifecycle.flush_if_due(answer.inbound, self))

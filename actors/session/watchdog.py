@@ -48,7 +48,7 @@ class CheckTurnEnded(msgspec.Struct, frozen=True):
     """What the session did last to end it."""
 
 
-class TurnWatchdog:
+class TurnWatchdog(msgspec.Struct, eq=False):
     """Tells whether one turn runs, has stalled, or is stuck.
 
     Args:
@@ -59,42 +59,22 @@ class TurnWatchdog:
         services: clock, counts, limits.
     """
 
-    __slots__ = (
-        "_agent",
-        "_began_at",
-        "_inbound",
-        "_is_paused",
-        "_moved_at",
-        "_services",
-        "_session",
-        "_timer",
-        "_turn_id",
-        "is_quiet",
-        "pace",
-    )
+    _turn_id: str
+    _inbound: Inbound
+    _agent: str
+    _session: Actor
+    _services: Services
+    pace: Pace = "running"
+    """As of the last check."""
 
-    def __init__(
-        self,
-        turn_id: str,
-        inbound: Inbound,
-        agent: str,
-        session: Actor,
-        services: Services,
-    ) -> None:
-        self._turn_id = turn_id
-        self._inbound = inbound
-        self._agent = agent
-        self._session = session
-        self._services = services
-        self._began_at = self._moved_at = math.inf  # the turn has not begun
-        self._is_paused = False
-        self._timer: Timer | None = None
-        self.pace: Pace = "running"
-        """As of the last check."""
+    is_quiet: bool = False
+    """Whether it had said nothing for so long, at the last check, that other people
+    need not wait for it."""
 
-        self.is_quiet = False
-        """Whether it had said nothing for so long, at the last check, that other people
-        need not wait for it."""
+    _began_at: float = math.inf  # the turn has not begun
+    _moved_at: float = math.inf
+    _is_paused: bool = False
+    _timer: Timer | None = None
 
     def begin(self) -> None:
         """Start to watch: the turn begins."""

@@ -29,8 +29,10 @@ from actors.models.messages import (
 )
 from actors.models.pool import TriedBackends
 from actors.rules.prompt.estimate import estimate, fit
+from actors.services import Services
 from actors.turn.machine import FailureKind, ModelFailed
 from actors.turn.stream import TokenCounter, resume_of
+from runtime.actor.actor import Actor
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError
 from runtime.telemetry.logs import EventLog, Quoted
@@ -41,8 +43,6 @@ if TYPE_CHECKING:
     from actors.messages.inbound import ModelRequest
     from actors.models.messages import Outcome, Ruling
     from actors.models.pool import ModelOffer
-    from actors.services import Services
-    from runtime.actor.actor import Actor
 
     Fits = Callable[[ModelRequest, ModelOffer], bool]
     """Whether a request may go to a model."""
@@ -133,7 +133,7 @@ class ModelAnswered(msgspec.Struct, frozen=True):
     """Name of the account that was called."""
 
 
-class ModelCalls:
+class ModelCalls(msgspec.Struct, eq=False):
     """Makes the model calls of one run.
 
     Args:
@@ -142,17 +142,14 @@ class ModelCalls:
         services: clock and counts.
     """
 
-    __slots__ = ("_caller", "_services", "_whose", "asked", "spent")
+    _caller: Actor
+    _whose: CallOwner
+    _services: Services
+    asked: str = ""
+    """The provider's name of the model that was called last."""
 
-    def __init__(self, caller: Actor, whose: CallOwner, services: Services) -> None:
-        self._caller = caller
-        self._whose = whose
-        self._services = services
-        self.asked = ""
-        """The provider's name of the model that was called last."""
-
-        self.spent: tuple[Spent, ...] = ()
-        """The cost of the calls so far."""
+    spent: tuple[Spent, ...] = ()
+    """The cost of the calls so far."""
 
     async def ask(
         self,
@@ -218,7 +215,7 @@ class ModelCalls:
             model=tries.model,
             otherwise=self._whose.model,
             needs_tools=bool(request.tools),
-            needs_images=any(line.images for line in request.lines),
+            needs_images=bool([x for x in request.lines if x.images]),
             estimate=estimate(request),
             tried=tries.tried,
         )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+import msgspec
 import trio
 
 from actors.approvals import permissions
@@ -43,7 +44,7 @@ AGAIN = 1.0
 """Seconds until a session whose mailbox was full is asked again."""
 
 
-class PermitPauses:
+class PermitPauses(msgspec.Struct, eq=False):
     """Pauses the permit of a turn while all of its calls wait for approval.
 
     Args:
@@ -52,15 +53,12 @@ class PermitPauses:
         most: most seconds to wait for the permit again.
     """
 
-    __slots__ = ("_is_resting", "_most", "_session", "_turn_id", "_waiting", "_working")
-
-    def __init__(self, session: ActorRef, turn_id: str, most: float) -> None:
-        self._session = session
-        self._turn_id = turn_id
-        self._most = most
-        self._working = 0
-        self._waiting = 0
-        self._is_resting = False
+    _session: ActorRef
+    _turn_id: str
+    _most: float
+    _working: int = 0
+    _waiting: int = 0
+    _is_resting: bool = False
 
     def begin(self, count: int) -> None:
         """Note that this many calls begin, side by side."""

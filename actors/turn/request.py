@@ -172,7 +172,7 @@ def brief_of(
         colleagues=dict(persona.colleagues),
         path=inbound.chain.agents if len(inbound.chain.agents) > 1 else (),
         conducting=persona.conducting,
-        tools=frozenset(tool.name for tool in tools),
+        tools=frozenset([tool.name for tool in tools]),
         marks=persona.marks,
         place=place_of(inbound, persona),
         words=inbound.text,

@@ -21,7 +21,7 @@ from actors.protocol import TurnSpent
 from actors.rules.prompt.brief import BY_ITSELF
 from actors.rules.prompt.untrusted import REFUSED, clean
 from actors.turn import machine as rules
-from actors.turn.calling import CallOwner, ModelCalls
+from actors.turn.calling import CallOwner, ModelCalls, NoListener
 from actors.turn.request import ConversationWindow, PromptBuilder
 from actors.turn.stream import resume_token_of
 from runtime.telemetry.logs import EventLog
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from actors.messages.inbound import ToolSpec
     from actors.protocol import StartTurn
     from actors.services import Services
-    from actors.turn.calling import Fits
+    from actors.turn.calling import AnswerListener, Fits
     from actors.turn.stream import AnswerStream
     from runtime.actor.actor import Actor
 
@@ -132,6 +132,21 @@ LOG = EventLog("turn")
 Event = rules.ModelReplied | rules.ModelFailed
 
 
+class UnheardRound(NoListener):
+    """Ignores the stream of a call beside the answer, but not its cost.
+
+    Args:
+        note: is told the cost so far.
+    """
+
+    def __init__(self, note: Callable[[tuple[Spent, ...]], None]) -> None:
+        self._note = note
+
+    def pay(self, spent: tuple[Spent, ...]) -> None:
+        """Note the cost so far."""
+        self._note(spent)
+
+
 class ModelRounds:
     """The model calls of one turn, round by round.
 
@@ -146,16 +161,16 @@ class ModelRounds:
     __slots__ = (
         "_calling",
         "_earlier",
-        "_hears",
         "_is_planned",
         "_persona",
         "_services",
-        "_spoken",
         "_start",
         "_turn",
         "model",
         "prompting",
         "resume",
+        "speak",
+        "start_over",
         "words",
     )
 
@@ -173,9 +188,8 @@ class ModelRounds:
         self._start = start
         self._is_planned = start.mode in BY_ITSELF  # its model is chosen already
         self._earlier: tuple[Spent, ...] = ()  # of the rounds before this one
-        self._hears = True  # whether people get the streamed text
-        self._spoken: list[str] = []  # the text of this round so far
         self.words = words
+        self.speak, self.start_over = words.speak, words.start_over
         self.model = first_choice(persona, start)
         """Name of the wanted model, from `[models.<name>]`."""
 
@@ -231,7 +245,7 @@ class ModelRounds:
             steps = await self._plan() if not lines else ()
             if steps:
                 lines = (TranscriptLine("user", classify.instruct(steps, 1)),)
-            self._spoken = []
+            self.words.begin_round()
             event = await self._ask_whole(lines, tools)
         finally:
             own, calling.spent = calling.spent, add_up(before, calling.spent)
@@ -266,35 +280,25 @@ class ModelRounds:
 
     async def _ask_aside(self, request: ModelRequest, model: str) -> str | None:
         """Call a model whose text people do not get."""
-        self._hears = False
-        try:
-            event = await self._ask(request, model)
-        finally:
-            self._hears = True
+        event = await self._ask(request, model, hears=UnheardRound(self.pay))
         return event.text if isinstance(event, rules.ModelReplied) else None
 
     async def _ask(
-        self, request: ModelRequest, model: str, fits: Fits | None = None
+        self,
+        request: ModelRequest,
+        model: str,
+        fits: Fits | None = None,
+        hears: AnswerListener | None = None,
     ) -> Event:
-        said = await self._calling.ask(request, model, self, fits)
+        said = await self._calling.ask(request, model, hears or self, fits)
         if isinstance(said, rules.ModelFailed):
             return said
         answer = said.answer
-        if self._hears:
+        if hears is None:
             self.resume = resume_token_of(said.account, answer.resume)
         return rules.ModelReplied(
             answer.text, answer.tool_calls, answer.usage, self._start.attempt
         )
-
-    def speak(self, text: str) -> None:
-        """Pass on streamed text, if it is for people."""
-        if self._hears:
-            self.words.speak(self._spoken, text)
-
-    def start_over(self) -> None:
-        """Take back the text of an answer that broke off."""
-        if self._hears:
-            self.words.start_over(self._spoken)
 
     def pay(self, spent: tuple[Spent, ...]) -> None:
         """Tell the session the cost so far, in case the turn ends without a report."""

@@ -36,7 +36,7 @@ class FetchSteering(msgspec.Struct, frozen=True):
     turn_id: str
 
 
-class Steering:
+class Steering(msgspec.Struct, eq=False):
     """The messages that were put into one turn.
 
     Args:
@@ -44,13 +44,10 @@ class Steering:
         persona: whose turn it is; says how people's words are quoted.
     """
 
-    __slots__ = ("_persona", "_start", "joined")
-
-    def __init__(self, start: StartTurn, persona: Persona) -> None:
-        self._start = start
-        self._persona = persona
-        self.joined: list[str] = []
-        """Ids of the messages that the model has read, or reads next."""
+    _start: StartTurn
+    _persona: Persona
+    joined: list[str] = msgspec.field(default_factory=list)
+    """Ids of the messages that the model has read, or reads next."""
 
     async def fetch(self, *, is_first: bool) -> tuple[rules.MessageInjected, ...]:
         """Give the messages to put in before the next round.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import trio
 
 from actors.messages.deliveries import Status
@@ -27,7 +28,7 @@ MOVE_PACE = 5.0
 """Seconds between two `TurnProgressed` of a turn whose drafts nobody sees."""
 
 
-class AnswerStream:
+class AnswerStream(msgspec.Struct, eq=False):
     """The streamed text of one turn, round by round.
 
     Args:
@@ -37,30 +38,20 @@ class AnswerStream:
         egress: which parts of the text people may see.
     """
 
-    __slots__ = (
-        "_egress",
-        "_rounds",
-        "_services",
-        "_start",
-        "_told_at",
-        "_turn",
-        "_untold",
-    )
+    _turn: Actor
+    _start: StartTurn
+    _services: Services
+    _egress: markers.ParserRules = markers.EVERYTHING
+    _rounds: list[str] = msgspec.field(default_factory=list)
+    _spoken: list[str] = msgspec.field(default_factory=list)
+    """The words of this round so far."""
 
-    def __init__(
-        self,
-        turn: Actor,
-        start: StartTurn,
-        services: Services,
-        egress: markers.ParserRules = markers.EVERYTHING,
-    ) -> None:
-        self._turn = turn
-        self._egress = egress
-        self._start = start
-        self._services = services
-        self._rounds: list[str] = []
-        self._untold: list[str] = []
-        self._told_at = -math.inf
+    _untold: list[str] = msgspec.field(default_factory=list)
+    _told_at: float = -math.inf
+
+    def begin_round(self) -> None:
+        """Begin another round."""
+        self._spoken.clear()
 
     def end_round(self, text: str) -> None:
         """Keep the whole text of a round, whether it was sent or not."""
@@ -77,18 +68,13 @@ class AnswerStream:
         parsed = markers.parse(whole, "assistant", self._egress)
         return last if parsed.is_silent else whole
 
-    def speak(self, spoken: list[str], text: str) -> None:
-        """Take the next words of the present round.
-
-        Args:
-            spoken: the words of this round so far; `text` is added to them.
-            text: the next words.
-        """
+    def speak(self, text: str) -> None:
+        """Take the next words of the present round."""
         if not text:
             return
-        if not spoken and self._rounds:
+        if not self._spoken and self._rounds:
             text = "\n\n" + text  # as `whole` joins the rounds
-        spoken.append(text)
+        self._spoken.append(text)
         # Why not at once: a model may stream thousands of words before another task
         # runs, and the session's mailbox is bounded.
         now = self._services.clock.monotonic()
@@ -120,15 +106,11 @@ class AnswerStream:
         start = self._start
         self._turn.tell(start.session, TurnReported(start.turn_id, key, text, status))
 
-    def start_over(self, spoken: list[str]) -> None:
-        """Take back the words of a round that broke off; earlier rounds stay.
-
-        Args:
-            spoken: the words of this round so far.
-        """
-        if not "".join(spoken).strip():
+    def start_over(self) -> None:
+        """Take back the words of a round that broke off; earlier rounds stay."""
+        if not "".join(self._spoken).strip():
             return
-        spoken.clear()
+        self._spoken.clear()
         self._untold.clear()
         if self._start.inbound.wants_drafts:
             text = "\n\n".join(self._rounds)
@@ -146,19 +128,14 @@ class AnswerStream:
             )
 
 
-class TokenCounter:
-    """Estimates the tokens of a streamed answer.
+class TokenCounter(msgspec.Struct, eq=False):
+    """Estimates the tokens of a streamed answer."""
 
-    Args:
-        speak: gets the words.
-    """
+    _speak: Speak
+    """Gets the words."""
 
-    __slots__ = ("_speak", "tokens")
-
-    def __init__(self, speak: Speak) -> None:
-        self._speak = speak
-        self.tokens = 0
-        """Estimated."""
+    tokens: int = 0
+    """Estimated."""
 
     def speak(self, text: str) -> None:
         """Count some words and pass them on."""

@@ -27,7 +27,7 @@ from actors.protocol import Failed, Finished, RunTurn, StartTurn, TurnEnded
 from actors.rules.groups.overheard import OverheardMessage
 from actors.rules.markers.descriptions import SPOKEN_TO
 from actors.rules.prompt import transcript
-from actors.rules.prompt.brief import NO_MEMORIES
+from actors.rules.prompt.brief import NO_MEMORIES, Memories
 from actors.rules.prompt.tools import DELEGATE, OF_COLLEAGUES
 from actors.rules.prompt.transcript import SEND_FILE
 from actors.services import Services
@@ -217,15 +217,14 @@ def persona_of(persona: Persona, start: StartTurn) -> Persona:
     return persona.by_itself() if start.inbound.occasion == "plan" else persona
 
 
-class TurnMemories:
+class TurnMemories(msgspec.Struct, eq=False):
     """What a turn looks up before its first call, as far as it came in time."""
 
-    def __init__(self, turn: Actor, persona: Persona, services: Services) -> None:
-        self._turn = turn
-        self._persona = persona
-        self._services = services
-        self.memories = NO_MEMORIES
-        self.overheard: tuple[OverheardMessage, ...] = ()
+    _turn: Actor
+    _persona: Persona
+    _services: Services
+    memories: Memories = NO_MEMORIES
+    overheard: tuple[OverheardMessage, ...] = ()
 
     async def remind(self, start: StartTurn) -> None:
         """Ask the memory, unless the prompt has no place for it."""
@@ -405,7 +404,8 @@ class TurnLoop:
         for step in resumed.steps:
             if isinstance(step, rules.ModelReplied):
                 needed_leave = step.needs_leave
-                self._words.speak([], step.text)
+                self._words.begin_round()
+                self._words.speak(step.text)
                 is_new = reported == 0 or step.attempt > reported
                 self._note_round(step, is_counted=is_new)
                 if is_new:

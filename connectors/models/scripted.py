@@ -386,7 +386,7 @@ def missing_tools(
 ) -> str:
     """Name the tools that are to be called but are not offered; empty if none."""
     offered = {tool.name for tool in request.tools}
-    return ", ".join(name for name, _ in calls if name not in offered)
+    return ", ".join([name for name, _ in calls if name not in offered])
 
 
 def check_sense(settings: RuleSettings) -> None:
@@ -502,7 +502,7 @@ async def say(words: list[str], word_delay: float, speak: Speak) -> None:
 
 def reckon_usage(request: ModelRequest, plan: ScriptedAnswer) -> Usage:
     """Reckon tokens from characters, as nobody counts them here."""
-    heard = len(request.system) + sum(len(line.text) for line in request.lines)
+    heard = len(request.system) + sum([len(line.text) for line in request.lines])
     return Usage(
         input_tokens=heard // CHARACTERS_PER_TOKEN,
         output_tokens=len(plan.text) // CHARACTERS_PER_TOKEN,

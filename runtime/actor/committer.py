@@ -11,17 +11,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
 import trio
 
 from runtime.actor.messages import CommitDue
 from runtime.errors import MisuseError, StoreUnavailableError
+from runtime.store.port import Store
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from runtime.actor.actor import Actor
-    from runtime.store.port import Done, Store
+    from runtime.store.port import Done
     from runtime.store.rows import Commit, Committed
 
 LOG = EventLog("committer")
@@ -30,24 +32,21 @@ RETRY_EVERY = 1.0
 """Seconds between two tries."""
 
 
-class Committer:
+class Committer(msgspec.Struct, eq=False):
     """The part of an actor that stores rows and does not give up on a sick disk.
 
     Retries belong to the incarnation of the actor that submitted the commit: the next
     one finds in the store what is still to be done.
-
-    Args:
-        store: where the rows go.
-        retry_every: seconds between two tries.
     """
 
-    __slots__ = ("refused", "retry_every", "store")
+    store: Store
+    """Where the rows go."""
 
-    def __init__(self, store: Store, *, retry_every: float = RETRY_EVERY) -> None:
-        self.store = store
-        self.retry_every = retry_every
-        self.refused = 0
-        """How many commits the disk has refused and not decided yet."""
+    retry_every: float = RETRY_EVERY
+    """Seconds between two tries."""
+
+    refused: int = 0
+    """How many commits the disk has refused and not decided yet."""
 
     @property
     def is_refused(self) -> bool:

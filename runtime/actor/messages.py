@@ -7,12 +7,11 @@ failure, killed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, runtime_checkable
+from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 import msgspec
 
-if TYPE_CHECKING:
-    from runtime.actor.reply import Reply
+from runtime.actor.reply import Reply
 
 How = Literal["normal", "shutdown", "failed", "killed", "passivated"]
 
@@ -54,20 +53,15 @@ def graver(before: Exit | None, after: Exit) -> Exit:
     return Exit(after.how, before.error or after.error)
 
 
-class Stop:
-    """Asks an actor to finish what it is handling and end.
+class Stop(msgspec.Struct, frozen=True, eq=False):
+    """Asks an actor to finish what it is handling and end."""
 
-    Args:
-        exit_: how it will have ended.
-        ended: of a stop that waits behind messages, over restarts if need be: it ends
-            the actor for good, and this is answered.
-    """
+    exit: Exit
+    """How it will have ended."""
 
-    __slots__ = ("ended", "exit")
-
-    def __init__(self, exit_: Exit, ended: Reply | None = None) -> None:
-        self.exit = exit_
-        self.ended = ended
+    ended: Reply | None = None
+    """Of a stop that waits behind messages, over restarts if need be: it ends the actor
+    for good, and this is answered."""
 
 
 class Passivate:

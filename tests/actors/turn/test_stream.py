@@ -73,12 +73,12 @@ def listen(script: Script, *, wants_drafts: bool = True) -> Probe:
 
 async def say(rounds: list[Round], pause: float, stream: AnswerStream) -> None:
     for number, each in enumerate(rounds):
-        spoken: list[str] = []
-        for attempt in (*each.broken, each.said):
-            if spoken:
-                stream.start_over(spoken)
+        stream.begin_round()
+        for number_of_try, attempt in enumerate((*each.broken, each.said)):
+            if number_of_try:
+                stream.start_over()
             for piece in attempt:
-                stream.speak(spoken, piece)
+                stream.speak(piece)
                 await trio.sleep(pause)
         stream.end_round("".join(each.said))
         if each.has_notice:
@@ -114,11 +114,10 @@ def test_people_see_the_words_that_stay_and_each_notice_behind_them(
 
 def test_words_that_broke_off_are_taken_back_before_others_come() -> None:
     async def run(stream: AnswerStream) -> None:
-        spoken: list[str] = []
         stream.end_round("First.")
-        stream.speak(spoken, "The answer is 4")
+        stream.speak("The answer is 4")
         await trio.sleep(1)
-        stream.start_over(spoken)
+        stream.start_over()
         await trio.sleep(1)
 
     session = listen(run)
@@ -131,22 +130,23 @@ def test_words_that_broke_off_are_taken_back_before_others_come() -> None:
 
 def test_a_call_that_broke_off_without_a_word_takes_nothing_back() -> None:
     async def run(stream: AnswerStream) -> None:
-        stream.speak([], "First.")
-        stream.start_over([])
-        stream.start_over([" ", "\n"])
+        stream.speak("First.")
+        stream.end_round("First.")
+        stream.begin_round()
+        stream.start_over()
+        stream.speak(" ")
+        stream.start_over()
 
     session = listen(run)
-    assert [each.text for each in of_kind(session, TurnStreamed)] == ["First."]
+    assert not any(each.starts_over for each in of_kind(session, TurnStreamed))
 
 
 def test_where_nobody_sees_drafts_the_session_only_learns_that_it_goes_on() -> None:
     async def run(stream: AnswerStream) -> None:
-        spoken: list[str] = []
         for _ in range(100):
-            stream.speak(spoken, "word ")
+            stream.speak("word ")
             await trio.sleep(MOVE_PACE / 10)
-        stream.start_over(spoken)
-        assert spoken == []
+        stream.start_over()
 
     session = listen(run, wants_drafts=False)
     assert of_kind(session, TurnStreamed) == []
