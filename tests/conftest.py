@@ -5,6 +5,7 @@ Also says what a run left out: live tests, and modules that are long enough for 
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -64,6 +65,21 @@ def threads_since(before: set[threading.Thread]) -> list[str]:
         for thread in threading.enumerate()
         if thread not in before and not thread.name.startswith(LINGERING_THREADS)
     ]
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep the garbage collector away from what lives until the end.
+
+    Those are the program, the tests and the libraries: a million objects, which it
+    would go through again and again, and with each `gc.collect()` of a test.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -13,6 +13,7 @@ import re
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -147,24 +148,71 @@ def modules(*folders: str) -> tuple[Path, ...]:
     )
 
 
-@cache
 def tree_of(path: Path) -> ast.Module:
-    """Give the syntax tree of a file."""
+    """Give the syntax tree of a file; not kept, since all of them fill a gigabyte."""
     return ast.parse(path.read_text(), str(path))
+
+
+class Catch(NamedTuple):
+    """One `except` clause."""
+
+    line: int
+    names: frozenset[str]
+    """The last part of every name that it catches."""
+
+    raises_again: bool
+
+
+class Facts(NamedTuple):
+    """What the habits below are about, of one file."""
+
+    docstring: str
+    classes: tuple[str, ...]
+    functions: tuple[tuple[str, int], ...]
+    """Every function and method with its number of lines."""
+
+    catches: tuple[Catch, ...]
+
+
+def caught_names(handler: ast.ExceptHandler) -> set[str]:
+    """Give the last part of every name an `except` clause catches."""
+    if handler.type is None:
+        return {"BaseException"}
+    return {
+        node.attr if isinstance(node, ast.Attribute) else node.id
+        for node in ast.walk(handler.type)
+        if isinstance(node, ast.Attribute | ast.Name)
+    }
+
+
+def raises_again(handler: ast.ExceptHandler) -> bool:
+    """Tell whether an `except` clause passes on what it caught."""
+    return any(isinstance(n, ast.Raise) and not n.exc for n in ast.walk(handler))
+
+
+@cache
+def facts_of(path: Path) -> Facts:
+    """Read a file once for all habits."""
+    tree = tree_of(path)
+    classes: list[str] = []
+    functions: list[tuple[str, int]] = []
+    catches: list[Catch] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or 0) - node.lineno + 1
+            functions.append((node.name, lines))
+        elif isinstance(node, ast.ClassDef):
+            classes.append(node.name)
+        elif isinstance(node, ast.ExceptHandler):
+            names = frozenset(caught_names(node))
+            catches.append(Catch(node.lineno, names, raises_again(node)))
+    docstring = ast.get_docstring(tree) or ""
+    return Facts(docstring, tuple(classes), tuple(functions), tuple(catches))
 
 
 def is_public(path: Path) -> bool:
     """Tell whether a module is meant to be imported by name."""
     return not path.stem.startswith("_") or path.stem == "__init__"
-
-
-def functions_in(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Give every function and method of a file."""
-    return [
-        node
-        for node in ast.walk(tree_of(path))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
 
 
 def text_files() -> list[tuple[str, str]]:
@@ -187,10 +235,10 @@ def test_no_test_is_longer_than_its_budget() -> None:
     too_long = {
         name: lines
         for path in modules("tests")
-        for function in functions_in(path)
-        if function.name.startswith("test_")
-        and (name := f"{name_of(path)}::{function.name}") not in EXCEPTIONS
-        and (lines := (function.end_lineno or 0) - function.lineno + 1) > TEST_LINES
+        for function, lines in facts_of(path).functions
+        if function.startswith("test_")
+        and (name := f"{name_of(path)}::{function}") not in EXCEPTIONS
+        and lines > TEST_LINES
     }
     assert not too_long, f"over {TEST_LINES} lines: {too_long}"
 
@@ -206,7 +254,7 @@ def test_every_module_says_what_it_is_for() -> None:
     silent = [
         name_of(path)
         for path in modules(*CODE)
-        if is_public(path) and not ast.get_docstring(tree_of(path))
+        if is_public(path) and not facts_of(path).docstring
     ]
     assert not silent, f"without a docstring: {silent}"
 
@@ -267,12 +315,10 @@ def test_no_file_knows_the_machine_it_was_written_on() -> None:
 
 def test_no_name_is_an_empty_word() -> None:
     classes = {
-        f"{name_of(path)}::{node.name}"
+        f"{name_of(path)}::{name}"
         for path in modules(*CODE)
-        for node in ast.walk(tree_of(path))
-        if isinstance(node, ast.ClassDef)
-        and EMPTY_CLASS_WORDS
-        & set(re.findall(r"[A-Z][a-z]+|[A-Z]+(?![a-z])", node.name))
+        for name in facts_of(path).classes
+        if EMPTY_CLASS_WORDS & set(re.findall(r"[A-Z][a-z]+|[A-Z]+(?![a-z])", name))
     }
     files = {
         name_of(path)
@@ -280,52 +326,31 @@ def test_no_name_is_an_empty_word() -> None:
         if EMPTY_FILE_NAMES & set(path.stem.split("_"))
     }
     verbs = {
-        f"{name_of(path)}::{function.name}"
+        f"{name_of(path)}::{function}"
         for path in modules(*CODE)
-        for function in functions_in(path)
-        if function.name.lstrip("_").startswith("process_")
+        for function, _ in facts_of(path).functions
+        if function.lstrip("_").startswith("process_")
     }
     assert not (classes | files | verbs) - set(NAMES)
 
 
-def caught_names(handler: ast.ExceptHandler) -> set[str]:
-    """Give the last part of every name an `except` clause catches."""
-    if handler.type is None:
-        return {"BaseException"}
-    return {
-        node.attr if isinstance(node, ast.Attribute) else node.id
-        for node in ast.walk(handler.type)
-        if isinstance(node, ast.Attribute | ast.Name)
-    }
-
-
-def catches_in(path: Path) -> list[ast.ExceptHandler]:
-    """Give every `except` clause of a file."""
-    return [n for n in ast.walk(tree_of(path)) if isinstance(n, ast.ExceptHandler)]
-
-
 def test_nobody_catches_cancellation() -> None:
     found = [
-        f"{name_of(path)}:{handler.lineno}"
+        f"{name_of(path)}:{catch.line}"
         for path in modules(*CODE)
-        for handler in catches_in(path)
-        if "Cancelled" in caught_names(handler)
+        for catch in facts_of(path).catches
+        if "Cancelled" in catch.names
     ]
     assert not found
 
 
-def raises_again(handler: ast.ExceptHandler) -> bool:
-    """Tell whether an `except` clause passes on what it caught."""
-    return any(isinstance(n, ast.Raise) and not n.exc for n in ast.walk(handler))
-
-
 def test_only_the_agreed_few_swallow_any_exception() -> None:
     found = {
-        f"{name_of(path)}:{handler.lineno}"
+        f"{name_of(path)}:{catch.line}"
         for path in modules(*PACKAGES)
-        for handler in catches_in(path)
-        if caught_names(handler) & {"Exception", "BaseException"}
-        and not raises_again(handler)
+        for catch in facts_of(path).catches
+        if catch.names & {"Exception", "BaseException"}
+        and not catch.raises_again
         and name_of(path) not in BROAD_CATCHES
     }
     assert not found
