@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -36,6 +36,7 @@ from runtime.store import rows
 from runtime.store.rows import Commit, DeliveryState, InboxState
 from tests.support.store.engines import NAMES, make_engine
 from tests.support.store.rows import NOW, accepting, enqueueing
+from tests.support.tiers import examples
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -329,6 +330,7 @@ class Lives(RuleBasedStateMachine):
 
 
 TestLives = Lives.TestCase
+TestLives.settings = settings(max_examples=examples(40, deep=400))
 
 
 @pytest.fixture(params=NAMES)

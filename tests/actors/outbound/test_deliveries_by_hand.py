@@ -247,7 +247,7 @@ async def take(step: Step, lane: Lane) -> None:
             pass
 
 
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(100, deep=1200))
 @given(steps=STEPS, abilities=st.sampled_from([KNOWS_IDS, PLAIN]))
 def test_it_is_said_once_for_each_time_that_somebody_wants_it(
     steps: list[Step], abilities: Abilities

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import trio
 import trio.testing
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.errors import ModelBusyError, ModelRefusedError
@@ -23,6 +23,7 @@ from connectors.models.scripted import (
     load_script,
 )
 from runtime.errors import SettingsError
+from tests.support.tiers import examples
 
 OFFLINE = Path("config/offline_script.toml")
 TOOLS = tuple(
@@ -268,6 +269,7 @@ def test_words_make_up_the_text(text: str) -> None:
     assert all(words)
 
 
+@settings(max_examples=examples(25, deep=400))
 @given(st.lists(st.text(max_size=30), max_size=4))
 def test_the_same_request_has_the_same_plan(texts: list[str]) -> None:
     one, two = load_script(OFFLINE), load_script(OFFLINE)

@@ -64,6 +64,8 @@ async def test_nobody_gets_out(
     assert was_killed or finished.stdout.startswith(b"held "), finished
 
 
+# Of the ways out, not of the sandboxes.
+@pytest.mark.deep
 @pytest.mark.parametrize("escape", CONTROLLED, ids=lambda each: each.name)
 async def test_without_a_sandbox_this_would_work(stage: Stage, escape: Escape) -> None:
     before = stage.seen()

@@ -22,6 +22,7 @@ from runtime.errors import MailboxFullError, MisuseError
 from runtime.system import open_system
 from runtime.testing import Probe
 from tests.support.puppet import Puppet, crash, do, hang, wait
+from tests.support.tiers import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -269,6 +270,7 @@ class Nobody:
         return batch
 
 
+@pytest.mark.property
 def test_threads_that_meet_the_loops_end_are_all_served_or_refused() -> None:
     served = Counter[str]()
 
@@ -291,7 +293,7 @@ def test_threads_that_meet_the_loops_end_are_all_served_or_refused() -> None:
         pump.close()
         return pump
 
-    for _ in range(20):
+    for _ in range(examples(5, deep=20)):
         accepted: list[int] = []
         threads: list[threading.Thread] = []
         served.clear()

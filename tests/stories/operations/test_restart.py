@@ -117,7 +117,7 @@ async def test_messages_of_an_account_that_is_gone_are_left_alone(
     assert await cast.inbox() == {"accepted": 1, "replied": 1}
 
 
-@settings(max_examples=examples(50))
+@settings(max_examples=examples(15, deep=200))
 @given(
     cuts=st.lists(st.sampled_from([0.0, 0.001, 0.01, 0.4, 1.0, 2.5]), max_size=4),
     seed=st.integers(0, 19),
