@@ -1,4 +1,4 @@
-"""Mistakes in hooks, budgets, clocks and groups: what one subsystem owes another."""
+"""Mistakes in hooks, budgets, clocks, groups and nodes: what one owes another."""
 
 from __future__ import annotations
 
@@ -11,7 +11,61 @@ PERMITS = ("tests/actors/models/test_limiter.py",)
 CIRCUITS = ("tests/actors/models/test_accounts.py",)
 LEDGER = ("tests/actors/models/test_spending.py",)
 
+SHARED = ("tests/connectors/app/test_nodes.py",)
+SHARING = ("tests/connectors/app/test_sharing.py",)
+NODES = ("tests/runtime/store/test_postgresql_nodes.py",)
+
 PROMISES = (
+    # --- nodes --------------------------------------------------------------------
+    Mutant(
+        "nodes: a bot is heard by a node that gave it away",
+        "connectors/app/sharing.py",
+        "        self._seat.accounts -= going\n",
+        "",
+        SHARING,
+    ),
+    Mutant(
+        "nodes: events of a bot's chat are written under the company's lease",
+        "connectors/app/nodes.py",
+        'return f"{ACCOUNT}{connector}" if is_leased(config, connector) else COMPANY',
+        "return COMPANY",
+        SHARED,
+    ),
+    Mutant(
+        "nodes: each node answers in a bot's chats",
+        "actors/services.py",
+        "            return connector in self.accounts\n",
+        "            return True\n",
+        SHARED,
+    ),
+    Mutant(
+        "nodes: what a platform calls may be at any node",
+        "connectors/chat/telegram/platform.py",
+        'only_calls=lambda config: config.mode == "poll"',
+        "only_calls=lambda _: True",
+        SHARED,
+    ),
+    Mutant(
+        "nodes: a lease is removed that another node needs",
+        "runtime/nodes/statements.py",
+        "\n    AND NOT EXISTS (SELECT FROM node WHERE state = 'up' AND id <> %(node)s)",
+        "",
+        NODES,
+    ),
+    Mutant(
+        "nodes: others are not told of a commit that concerns them",
+        "runtime/postgresql/threads.py",
+        "        db.execute(NOTIFY, ",
+        "        _ = (NOTIFY, ",
+        NODES,
+    ),
+    Mutant(
+        "nodes: a node hears its own hints",
+        "runtime/nodes/hints.py",
+        "        if sent.node == self._node:\n",
+        "        if sent.node == '':\n",
+        ("tests/runtime/nodes/test_hints.py",),
+    ),
     # --- groups -------------------------------------------------------------------
     Mutant(
         "lines: what moves is found a second time",

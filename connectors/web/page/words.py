@@ -87,6 +87,7 @@ STATES: dict[str, tuple[str, str]] = {
     "not running": ("not running", "bad"),
     "not_addressed": ("not meant for an agent", "soft"),
     "ok": ("done", "good"),
+    "on another node": ("on another node", "good"),
     "over": ("nobody there any more", "soft"),
     "passivating": ("going to sleep", "soft"),
     "paused": ("paused", "warn"),

@@ -402,13 +402,21 @@ def accounts(
             Account(
                 name=name,
                 kind=str(config.__struct_config__.tag),
-                state="not running" if it is None else it.state,
+                state=it.state if it is not None else state_of_absent(look, name),
                 restarts=sum(each.restarts for each in below),
                 messages=brought.get(name, 0),
                 last_end=ends[0] if ends else "",
             )
         )
     return found
+
+
+def state_of_absent(look: Look, connector: str) -> str:
+    """Say what there is of a connector that does not run in this process."""
+    duties = look.inside.services.duties
+    is_leased = duties.parts is not None and duties.is_leased(connector)
+    is_elsewhere = is_leased and connector not in duties.accounts
+    return "on another node" if is_elsewhere else "not running"
 
 
 def letters(look: Look) -> list[dict[str, str]]:

@@ -7,12 +7,14 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from actors.journal import commits
 from actors.messages.deliveries import GONE
 from actors.messages.inbound import Address, Inbound
+from connectors.chat.telegram.platform import TelegramConfig
 from connectors.web.page.views import all_views
-from runtime.store.rows import Commit, Receipt
+from runtime.store.rows import PARTS, Commit, Receipt
 from tests.support.desk import FAILED, HELP, SECRET, STREAM, SUM, WAITING
 from tests.support.panel_bed import CANARY, PanelBed, open_panels
 
@@ -54,6 +56,23 @@ async def test_every_view_is_for_who_is_logged_in(tmp_path: Path) -> None:
         for name in NAMES:
             events = f"/{name}/events"
             assert (await stranger.get(events)).status_code == 303
+
+
+async def test_a_bot_that_another_node_has_is_not_said_to_be_down(
+    tmp_path: Path,
+) -> None:
+    async with open_panels(tmp_path) as bed:
+        app, bot = bed.app, TelegramConfig(accounts={})
+        app.config = replace(
+            app.config, connectors=app.config.connectors | {"bot": bot}
+        )
+        assert "not running" in await bed.show("/overview")
+        duties = app.company.services.duties
+        duties.parts = frozenset(range(PARTS))
+        duties.is_leased = "bot".__eq__
+        shown = await bed.show("/overview")
+        assert "on another node" in shown
+        assert "not running" not in shown
 
 
 @pytest.mark.parametrize(("allowed", "is_told"), [(-1.0, True), (1e9, False)])
