@@ -38,6 +38,9 @@ class Visit(msgspec.Struct, frozen=True):
     expected: str
     """What every answer must contain."""
 
+    has_many: bool = False
+    """Whether each message is in a conversation of its own."""
+
     begin_within: float = 0.0
     """Seconds over which their first messages are spread; 0: all at once."""
 
@@ -111,12 +114,13 @@ def place_of(address: str) -> tuple[str, int]:
 def request(plan: Visit, chat: int, number: int) -> bytes:
     """Write one message as an HTTP request."""
     messages = [{"role": "user", "content": f"message number {number}"}]
+    conversation = f"{plan.name}-{chat}" + (f"-{number}" if plan.has_many else "")
     body = msgspec.json.encode({"model": plan.agent, "messages": messages})
     head = (
         "POST /v1/chat/completions HTTP/1.1\r\n"
         f"host: {plan.address.removeprefix('http://')}\r\n"
         "content-type: application/json\r\n"
-        f"x-callboard-conversation: {plan.name}-{chat}\r\n"
+        f"x-callboard-conversation: {conversation}\r\n"
         f"content-length: {len(body)}\r\n\r\n"
     )
     return head.encode() + body
