@@ -238,7 +238,8 @@ class RequestPasser:
             async with contextlib.aclosing(response):
                 if response.status_code == MISDIRECTED:
                     return False
-                await answer.give(response)
+                if not await answer.give(response, may_repeat=asked.may_repeat):
+                    return False
         except (httpx.ConnectError, httpx.ConnectTimeout):
             return False
         except httpx.TransportError:
@@ -267,8 +268,16 @@ class PassedAnswer:
         self._has_events = False
         self.is_begun = False
 
-    async def give(self, response: httpx.Response) -> None:
+    async def give(self, response: httpx.Response, *, may_repeat: bool) -> bool:
         """Hand it on, piece by piece if it is a stream.
+
+        Args:
+            response: of the other node.
+            may_repeat: whether another node may be asked.
+
+        Returns:
+            False: nothing was handed on, because the other node ends, and its
+            successor is to be asked.
 
         Raises:
             httpx.TransportError: it broke off.
@@ -281,13 +290,16 @@ class PassedAnswer:
         if any(name == b"content-length" for name, _ in headers):
             # First whole: a broken one can then be asked for again.
             whole = b"".join([part async for part in response.aiter_raw()])
+            if may_repeat and response.status_code == 503 and is_ending(whole):
+                return False
             await self._start(response.status_code, headers)
             await self._body(whole, is_last=True)
-            return
+            return True
         await self._start(response.status_code, headers)
         async for part in response.aiter_raw():
             await self._body(part)
         await self._body(b"", is_last=True)
+        return True
 
     async def break_off(self) -> None:
         """End an answer whose rest does not come any more.
@@ -314,6 +326,26 @@ class PassedAnswer:
         await self._send(
             {"type": "http.response.body", "body": part, "more_body": not is_last}
         )
+
+
+class RefusalCode(msgspec.Struct):
+    """What is read of an error."""
+
+    code: str = ""
+
+
+class Refusal(msgspec.Struct):
+    """What is read of a refusal, as `connectors.web.server` writes it."""
+
+    error: RefusalCode
+
+
+def is_ending(body: bytes) -> bool:
+    """Whether a node refused a request because it ends."""
+    try:
+        return msgspec.json.decode(body, type=Refusal).error.code == "stopping"
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
 
 
 async def wait_gone(receive: Receive) -> None:

@@ -206,6 +206,46 @@ def test_a_node_that_is_stopped_is_left_when_another_has_taken_over() -> None:
     run(test)
 
 
+def refusing(code: str) -> bytes:
+    """Write a whole 503."""
+    body = b'{"error": {"message": "no", "code": "%s"}}' % code.encode()
+    return b"HTTP/1.1 503 No\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+
+
+def test_a_node_that_ends_refuses_nobody_who_came_by_way_of_another() -> None:
+    async def test(client: Client) -> None:
+        ending, after = Node(refusing("stopping")), Node(WHOLE + b"hello")
+        place = await ending.open()
+        assert await passed(client, place, place, await after.open("c"))
+        assert (client.got[0]["status"], client.body) == (200, b"hello")
+        ending.server.close()
+        after.server.close()
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("code", "may_repeat"), [("overloaded", True), ("stopping", False)]
+)
+def test_another_refusal_and_of_what_may_have_been_taken_is_the_client_s(
+    code: str,
+    may_repeat: bool,  # noqa: FBT001
+) -> None:
+    async def test(client: Client) -> None:
+        node, after = Node(refusing(code)), Node(WHOLE + b"hello")
+        place = await node.open()
+        passer = RequestPasser(Around(place, place, await after.open("c")))
+        asked = PassedRequest(scope_of(), b"hi", "http", may_repeat=may_repeat)
+        assert await passer.pass_on(asked, "chat", client.receive, client.send)
+        assert client.got[0]["status"] == 503
+        assert client.body in refusing(code)
+        await passer.aclose()
+        node.server.close()
+        after.server.close()
+
+    run(test)
+
+
 @pytest.mark.parametrize("hangs", [False, True])
 def test_what_may_not_be_repeated_is_sent_again_only_if_nobody_took_it(
     hangs: bool,  # noqa: FBT001
