@@ -48,12 +48,10 @@ EXCEPTIONS: dict[str, str] = {}
 
 # Classes with an empty word in their name, and why they may.
 NAMES: dict[str, str] = {
-    "runtime/telemetry/log_writer.py::LineHandler": (
+    "runtime/telemetry/logs.py::LineHandler": (
         "logging calls what writes a record a handler"
     ),
-    "runtime/telemetry/log_writer.py::PacedHandler": (
-        "same, for lines that wait a moment"
-    ),
+    "runtime/telemetry/logs.py::PacedHandler": ("same, for lines that wait a moment"),
 }
 
 # Who may swallow any `Exception`, and why nothing narrower will do. Others may

@@ -13,17 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.telemetry.log_writer import (
+from runtime.telemetry.logs import (
     LIMIT,
     MOST_LINES,
     MOST_WAITING,
+    EventLog,
+    LineFormatter,
     LineHandler,
     LineLimits,
     PacedHandler,
-)
-from runtime.telemetry.logs import (
-    EventLog,
-    LineFormatter,
     Redactor,
     Value,
     escaped,
