@@ -14,7 +14,7 @@ from connectors.files import receipt_key
 from runtime.clock import SystemClock
 from runtime.errors import StoreRefusedError
 from runtime.ids import IdSource
-from runtime.sqlite.backup import restore
+from runtime.sqlite.database import restore
 from runtime.sqlite.file import SqliteFile, SqliteOptions
 from runtime.sqlite.store import SqliteStore
 from runtime.telemetry.logs import FIELDS

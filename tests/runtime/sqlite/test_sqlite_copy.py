@@ -20,7 +20,7 @@ from runtime.errors import (
     StoreUnavailableError,
 )
 from runtime.sqlite import copying as sqlite_pages
-from runtime.sqlite.backup import backup, name_twice, restore
+from runtime.sqlite.database import backup, name_twice, restore
 from runtime.sqlite.file import SqliteFile, SqliteOptions
 from runtime.sqlite.migrations import MIGRATIONS
 from runtime.sqlite.store import SqliteStore

@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from runtime.errors import StoreRefusedError, StoreTooNewError, StoreUnavailableError
-from runtime.sqlite.backup import backup, restore
+from runtime.sqlite.database import backup, restore
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore
 from tests.support.store.engines import names_unsettled

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.sqlite import vectors as sqlite_vectors
-from runtime.sqlite.backup import backup, restore
+from runtime.sqlite.database import backup, restore
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.migrations import MIGRATIONS
 from runtime.sqlite.store import SqliteStore
