@@ -9,6 +9,12 @@ Which appointments there are, and which is to be looked at next; pure.
 Holds a few words of each, never its text: of a hundred thousand, too.
 
 Stores the appointments that the settings want kept; at the scheduler's start.
+
+Configured heartbeats, as appointments like all others.
+
+So they are listed, paused, run and counted as those that somebody asked for. A row of
+the settings is known by its `by_settings`: the rule that they gave it last. What people
+change about it since then stays until the settings say something else.
 """
 
 from __future__ import annotations
@@ -17,6 +23,7 @@ import contextlib
 import heapq
 from collections import Counter
 from datetime import UTC, tzinfo
+from hashlib import sha256
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
@@ -24,14 +31,15 @@ import msgspec
 from actors import names
 from actors.journal.notices import wake_notifiers
 from actors.journal.parts import entries_of, in_one_part
+from actors.memory import scopes
+from actors.messages.inbound import Address
 from actors.messages.keys import chat_partition
 from actors.protocol import Deliver, Route, StopAccepting
 from actors.schedule import appointments as standing
-from actors.schedule import heartbeats as settled_beats
+from actors.schedule import recurrence
 from actors.schedule.appointments import WENT_BACK, Appointment
 from actors.schedule.booking import AppointmentBook, AppointmentCounts
 from actors.schedule.conditions import Conditions
-from actors.schedule.heartbeats import HeartbeatRow
 from actors.schedule.messages import (
     AppointmentsChanged,
     AppointmentsStored,
@@ -45,17 +53,131 @@ from actors.schedule.slots import PreparedRun, SlotPreparer, count
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
 from runtime.errors import DuplicateError, SequenceConflictError, StoreError
-from runtime.store.rows import Commit, Committed, StoredEntry
+from runtime.store.rows import Commit, Committed, Entry, StoredEntry
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from collections.abc import Set as AbstractSet
 
+    from actors.agents.persona import Persona
     from actors.agents.roster import Roster
     from actors.config.agents import AgentConfig
     from actors.rules.markers.outcomes import ActionOutcome
     from actors.services import Services
     from runtime.actor.timers import Timer
+
+
+LOG = EventLog("schedule")
+
+ID_LENGTH = 26
+"""Characters of an id, as of all others."""
+
+
+class ConfiguredHeartbeat(msgspec.Struct, frozen=True):
+    """One heartbeat of the settings."""
+
+    id: str
+    owner: str
+    it: Appointment
+
+
+class HeartbeatRow(msgspec.Struct, frozen=True):
+    """A heartbeat as stored in its row."""
+
+    row: StoredEntry
+    it: Appointment
+
+
+def changes(
+    beats: Iterable[HeartbeatRow], roster: Roster, services: Services
+) -> Commit | None:
+    """Say what is to be stored for rows that are as the settings say; None: nothing."""
+    now = services.clock.wall()
+    wanted = {
+        (each.it.agent, each.it.address): each
+        for name in roster.team.names
+        if (each := settled(roster.persona(name), services, now)) is not None
+    }
+    entries: list[Entry] = []
+    for row, it in ((each.row, each.it) for each in beats):
+        known = wanted.pop((it.agent, it.address), None)
+        changed = without_settings(it) if known is None else brought_up(it, known.it)
+        if changed != it:
+            part = part_of(it)
+            entries.append(as_entry(row.id, row.owner, changed, part, row.version))
+    entries += [
+        as_entry(each.id, each.owner, each.it, part_of(each.it), 0)
+        for each in wanted.values()
+    ]
+    if not entries:
+        return None
+    LOG.info("heartbeats are as the settings say", changed=len(entries))
+    commit = Commit(at=now, entries=tuple(entries))
+    return in_one_part(commit, entries[0].part, services.ids.new())
+
+
+def settled(
+    persona: Persona, services: Services, now: float
+) -> ConfiguredHeartbeat | None:
+    """Give the heartbeat that an agent has by the settings; None: it has none."""
+    config = persona.config.heartbeat
+    connector, _, chat = config.chat.partition("/")
+    zone = services.find_zone(persona.config.context.time_zone)
+    if not chat or zone is None:
+        return None
+    address = Address(connector, chat, config.thread)
+    sender = config.sender or (chat if config.is_direct else "")
+    person = f"{connector}/{sender}" if sender else ""
+    rule = recurrence.beat(config.every)
+    anchor = now // 1
+    it = Appointment(
+        kind="heartbeat",
+        agent=persona.name,
+        address=address,
+        is_direct=config.is_direct,
+        sender_id=sender,
+        person=person,
+        repeat=rule,
+        zone=persona.config.context.time_zone,
+        anchor=anchor,
+        next_due=recurrence.RecurrenceRule(rule, anchor, zone).next_after(now) or 0.0,
+        created_at=now,
+        by_settings=rule,
+    )
+    owner = scopes.writing(address, person, is_direct=config.is_direct)
+    return ConfiguredHeartbeat(id_of(persona.name, address), owner, it)
+
+
+def id_of(agent: str, address: Address) -> str:
+    """Name an agent's heartbeat in a chat: the same, whoever makes it."""
+    told = "\n".join(("heartbeat", agent, *msgspec.structs.astuple(address)))
+    return sha256(told.encode()).hexdigest()[:ID_LENGTH].upper()
+
+
+def brought_up(it: Appointment, wanted: Appointment) -> Appointment:
+    """Give a row as the settings say, and as people changed it since they did."""
+    changed = msgspec.structs.replace(
+        it,
+        is_direct=wanted.is_direct,
+        sender_id=wanted.sender_id,
+        person=wanted.person,
+        by_settings=wanted.by_settings,
+    )
+    is_same = it.by_settings == wanted.by_settings and it.zone == wanted.zone
+    if is_same and it.next_due:
+        return changed
+    repeat = it.repeat if is_same else wanted.repeat
+    return msgspec.structs.replace(
+        changed, repeat=repeat, zone=wanted.zone, next_due=wanted.next_due
+    )
+
+
+def without_settings(it: Appointment) -> Appointment | None:
+    """Give a row that the settings do not know: what people asked for stays."""
+    if it.by_settings and not (it.items or it.text):
+        return None
+    return msgspec.structs.replace(it, by_settings="")
 
 
 TRIES = 3
@@ -184,8 +306,6 @@ class Agenda:
         self._heap = [(each.wakes, name) for name, each in found if each.wakes]
         heapq.heapify(self._heap)
 
-
-LOG = EventLog("schedule")
 
 # Chosen: a jump of the clock, or a night of the laptop's, is noticed within a minute.
 LOOK_EVERY = 60.0
@@ -327,7 +447,7 @@ class Scheduler(Actor):
         """Have the heartbeats that the settings say, and those only."""
         if self._roster is None or self._is_closed:
             return
-        commit = settled_beats.changes(beats, self._roster, self._services)
+        commit = changes(beats, self._roster, self._services)
         if commit is None:
             return
         try:
