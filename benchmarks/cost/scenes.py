@@ -28,7 +28,7 @@ from benchmarks.cost.office import (
     open_office,
 )
 from benchmarks.cost.web import Client
-from connectors.app.asyncio_actor import edges_specs
+from connectors.app.accounts import edges_specs
 from connectors.models.scripted import (
     ActionSettings,
     CallSettings,
