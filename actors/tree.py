@@ -59,8 +59,7 @@ from actors.collaboration.counter import Collaboration
 from actors.hooks.asker import HookAsker
 from actors.inbound.connector import Connector
 from actors.inbound.listener import Listener
-from actors.inbound.relevance import MOST_CHECKS, MOST_EARLY
-from actors.inbound.relevance_checker import RelevanceChecker
+from actors.inbound.relevance import MOST_CHECKS, MOST_EARLY, RelevanceChecker
 from actors.inbound.router import Router
 from actors.inbound.undeliverable import Undeliverable
 from actors.memory.memory import MOST_OPEN, Embedding, Memory, Scribe

@@ -6,11 +6,4 @@ actor could handle. Transports hold a `Listener`; `actors/tree.py` starts the ac
 Begin with `connector.py`, then `router.py`.
 """
 
-__all__ = [
-    "connector",
-    "listener",
-    "relevance",
-    "relevance_checker",
-    "router",
-    "undeliverable",
-]
+__all__ = ["connector", "listener", "relevance", "router", "undeliverable"]

@@ -27,8 +27,7 @@ from actors.inbound.chat_lines import ASKED, ChatLines, Place
 from actors.inbound.hearing import Audience
 from actors.inbound.hooks import HooksStored, InboundHooks
 from actors.inbound.recovery import Recovery, RecoveryDue, RouteNext, SweepDue
-from actors.inbound.relevance import RelevanceChecks
-from actors.inbound.relevance_checker import RelevanceChecked
+from actors.inbound.relevance import RelevanceChecked, RelevanceChecks
 from actors.inbound.unrouted import DropStored, UnroutedMessages
 from actors.journal import commits
 from actors.journal.unsettled import UnroutedMessage

@@ -12,8 +12,7 @@ import trio.testing
 from actors import names
 from actors.config.routes import GroupConfig
 from actors.inbound.recovery import SWEEP_EVERY
-from actors.inbound.relevance import LOST_AFTER
-from actors.inbound.relevance_checker import RelevanceChecked
+from actors.inbound.relevance import LOST_AFTER, RelevanceChecked
 from actors.inbound.router import Router
 from actors.journal.commits import as_accept
 from actors.protocol import Replied, Route, RouteUnanswered
