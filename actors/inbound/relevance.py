@@ -1,12 +1,11 @@
-"""The open questions to models whether a group message is meant for an agent.
+"""Asks models whether a group message is meant for an agent.
 
-The router's own part. Above a limit, further questions count as overloaded. Each has a
-timer, so that no chat waits for an answer that got lost. A message that waits behind
-another is asked about at once, so that a burst takes no longer than one message.
+The router's own part holds the open questions. Above a limit, further ones count as
+overloaded. Each has a timer, so that no chat waits for an answer that got lost. A
+message that waits behind another is asked about at once, so that a burst takes no
+longer than one message.
 
-Asks a model whether a group message is meant for an agent.
-
-One actor for each question: a slow model holds up only that chat, and no longer than
+One actor asks each question: a slow model holds up only that chat, and no longer than
 the agent's settings allow. Nothing is stored; after a restart it is asked again.
 """
 

@@ -2,9 +2,9 @@
 
 One thing that a memory is asked, done while others are. The store says which facts
 have words of the question and how near their vectors are; ranking, which is pure, makes
-a score from 0 to 1 of it: words by BM25, meaning by cosine, both merged by weight, faded
-by age, cut off below a least score. Then a few are chosen within limits, the best of
-each scope first.
+a score from 0 to 1 of it: words by BM25, meaning by cosine, both merged by weight,
+faded by age, cut off below a least score. Then a few are chosen within limits, the best
+of each scope first.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
 It carries out what `retry.py` decides. A delivery that has to wait long, for its
 platform or for the disk, is handed back: it stays in the outbox, the connector hands it
-over again, and until then all later deliveries of the chat are handed back, too.
-
-What a courier delivered lately, and the receipts that are not stored yet.
+over again, and until then all later deliveries of the chat are handed back, too. What
+was delivered lately, and which receipts are not stored yet, is kept in `Receipts`.
 """
 
 from __future__ import annotations

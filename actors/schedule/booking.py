@@ -1,6 +1,6 @@
 """The appointments of one person or group while an answer changes them; pure.
 
-Keeps what the settings allow, and says why not. `requests.py` and `heartbeats.py` make
+Keeps what the settings allow, and says why not. `requests.py` and `scheduler.py` make
 the requests; `messages.py` carries them out one after the other.
 """
 

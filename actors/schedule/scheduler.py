@@ -4,17 +4,14 @@ The rules are in `slots.py` and `booking.py`. It sleeps until the next
 appointment and asks nobody in between. The clock on the wall may jump and a machine
 may be suspended, which no timer tells, so it never sleeps longer than `LOOK_EVERY`.
 
-Which appointments there are, and which is to be looked at next; pure.
+Which appointments there are, and which is to be looked at next, is a pure part. It
+holds a few words of each, never its text: of a hundred thousand, too.
 
-Holds a few words of each, never its text: of a hundred thousand, too.
-
-Stores the appointments that the settings want kept; at the scheduler's start.
-
-Configured heartbeats, as appointments like all others.
-
-So they are listed, paused, run and counted as those that somebody asked for. A row of
-the settings is known by its `by_settings`: the rule that they gave it last. What people
-change about it since then stays until the settings say something else.
+Appointments that the settings want kept are stored at the scheduler's start. Configured
+heartbeats are among them, so they are listed, paused, run and counted as those that
+somebody asked for. A row of the settings is known by its `by_settings`: the rule that
+they gave it last. What people change about it since then stays until the settings say
+something else.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ A connector that goes or changes first takes nothing more in and lets what was a
 it be answered and said, for as long as `limits.drain_timeout`; what is left then stays
 in the database, and goes on when it is back.
 
-Actors that host what lives on asyncio, so that supervisors can restart it.
-
-The loop itself, and the server that operators ask.
+What lives on asyncio (its loop, and the server that operators ask) is hosted by actors,
+so that supervisors can restart it.
 """
 
 from __future__ import annotations

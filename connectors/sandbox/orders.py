@@ -1,22 +1,17 @@
 """Writes down for the launcher what a `Confinement` means on this machine.
 
-The few variables that a confined program is given.
+The variables that a confined program is given are a list of what is wanted, never of
+what is not: a secret has any name. What its command names it may read: an operator who
+writes `node dist/index.js` means that Node may read that file. Folders in arguments are
+not given: they hold more than anybody has looked at.
 
-By a list of what is wanted, never of what is not: a secret has any name.
-
-What a program may read because its command names it: an operator who writes `node
-dist/index.js` means that Node may read that file. Folders in arguments are not given:
-they hold more than anybody has looked at.
-
-How bubblewrap is asked for a world of its own around the launcher.
-
-In it there are the paths that were given and no others, no other processes, and
-no network unless it is asked for. The launcher inside adds Landlock and the filter.
-
-Two traps: `--clearenv` hides nothing, as the first process of the namespace is then
-bubblewrap with its own environment, so it is started with an empty one and the
-launcher is that first process. And `--die-with-parent` means the parent's *thread*,
-which ends while others go on, so the launcher listens to a line instead.
+bubblewrap makes a world of its own around the launcher. In it there are the paths that
+were given and no others, no other processes, and no network unless it is asked for. The
+launcher inside adds Landlock and the filter. Two traps: `--clearenv` hides nothing, as
+the first process of the namespace is then bubblewrap with its own environment, so it is
+started with an empty one and the launcher is that first process. And
+`--die-with-parent` means the parent's *thread*, which ends while others go on, so the
+launcher listens to a line instead.
 """
 
 from __future__ import annotations

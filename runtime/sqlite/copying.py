@@ -1,7 +1,7 @@
 """One whole copy of an open database, on the disk before it has its name.
 
 Below the migrations, which copy an older database before they change it, and below
-the copies that people make (`backup.py`). It blocks. And all its rows, for
+the copies that people make (`database.py`). It blocks. And all its rows, for
 `runtime.store.copying`.
 """
 

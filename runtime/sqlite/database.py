@@ -1,12 +1,9 @@
 """A database file as operators reach it, while a server may be using it.
 
 Implements `runtime.store.database`. Each change by hand is one short transaction of
-its own.
-
-Whole copies of a database: taken while a server may be busy, and put back.
-
-A copy is one plain file, complete and checked when it has its name. It blocks: for
-command-line tools.
+its own. A whole copy, taken while a server may be busy, is one plain file, complete and
+checked when it has its name; taking it or putting it back blocks: for command-line
+tools.
 """
 
 from __future__ import annotations

@@ -3,12 +3,8 @@
 It keeps the promises of `runtime/sqlite/store.py`, but all rows are lost when the
 process ends. It has no thread and no file, so tests may use it under a mock clock. It
 never drops a row, so it is not for production. Faults are inputs: `fails_at` names the
-commits that find the disk full, `reopened` is a restart.
-
-Facts in memory: how changes apply to them, and how a search finds them.
-
-The twin of `runtime/sql/facts.py`, for tests in virtual time. Knows nothing of
-tasks, faults or closing; see `in_memory.py`.
+commits that find the disk full, `reopened` is a restart. Facts are the twin of
+`runtime/sql/facts.py`: how changes apply to them, and how a search finds them.
 """
 
 from __future__ import annotations

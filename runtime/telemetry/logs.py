@@ -15,12 +15,11 @@ come out in the same shape. Chosen over its `extra` dictionaries: a call with
 keywords is shorter and its values are typed. Two promises, each with a property
 test: whatever a field holds, an event stays one line; and no secret is in it.
 
-Writes log lines a moment later, many at once, on a thread of its own.
-
-Why: a line written and flushed at once lets go of the interpreter, and at full load
-the kernel's thread then waits for its turn after each: two lines for a message were a
-tenth of its time (measured with 64 chats). What is important is written at once, and
-so is all that waited before it. A process that is killed loses the lines of a moment;
+`LogWriter` writes the lines a moment later, many at once, on a thread of its own. Why:
+a line written and flushed at once lets go of the interpreter, and at full load the
+kernel's thread then waits for its turn after each: two lines for a message were a tenth
+of its time (measured with 64 chats). What is important is written at once, and so is
+all that waited before it. A process that is killed loses the lines of a moment;
 messages are not kept in the log.
 
 A stream may stall (a terminal that is paused, a pipe that nobody reads) or fail. A line

@@ -1,12 +1,9 @@
 """The transport of WhatsApp: agents with numbers of their own.
 
 Messages come in by a gate on the HTTP server (`inbound.py`), answers go out to the
-Graph API. WhatsApp knows no id of ours: if the answer to a request gets lost, a status
-that brings back our marker shows that the message was sent.
-
-Chooses which number sends; sends, reacts and shows typing by the numbers.
-
-Sent messages never change.
+Graph API: here it is chosen which number sends, reacts and shows typing. Sent messages
+never change. WhatsApp knows no id of ours: if the answer to a request gets lost, a
+status that brings back our marker shows that the message was sent.
 """
 
 from __future__ import annotations
