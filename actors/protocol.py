@@ -17,7 +17,7 @@ from typing import Literal
 
 import msgspec
 
-from actors.approvals.rules import OpenApproval
+from actors.approvals.permissions import OpenApproval
 from actors.journal.plan import NOTHING, Carried
 from actors.messages.deliveries import Delivery, Draft, Status, Trouble, Typing
 from actors.messages.inbound import Address, Image, Inbound, TranscriptLine, Usage

@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from actors.approvals.board import ApprovalBoard
-from actors.approvals.rules import ApprovalTerms
+from actors.approvals.permissions import ApprovalTerms
 from actors.config.access import CommandsConfig, PeopleConfig
 from actors.config.collaboration import CollaborationConfig
 from actors.config.limits import (

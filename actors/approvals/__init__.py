@@ -5,9 +5,4 @@ conversations, and sessions read answers by `rules`. `receipts` are what is stor
 finished call. All but the board are pure; begin with `permissions`.
 """
 
-__all__ = [
-    "board",
-    "permissions",
-    "receipts",
-    "rules",
-]
+__all__ = ["board", "permissions", "receipts"]

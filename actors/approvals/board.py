@@ -12,8 +12,8 @@ from collections.abc import Collection
 
 import msgspec
 
-from actors.approvals import rules
-from actors.approvals.rules import ApprovalRefused, ApprovalRuling, OpenApproval
+from actors.approvals import permissions
+from actors.approvals.permissions import ApprovalRefused, ApprovalRuling, OpenApproval
 from actors.messages import commands
 from actors.messages.inbound import Address, Inbound
 from actors.messages.keys import account_of
@@ -26,7 +26,7 @@ MOST_OPEN = 1000
 class OpenQuestion(msgspec.Struct, frozen=True):
     """An approval question that is open."""
 
-    posted: rules.PostedApproval
+    posted: permissions.PostedApproval
     session: ActorRef
     question: str
     """The delivery by which people are asked."""
@@ -56,7 +56,7 @@ class ApprovalBoard:
     def here(self, address: Address) -> tuple[OpenApproval, ...]:
         """Give the questions that stand in a chat, in whatever thread."""
         open_ = (each.posted.approval for each in self._open.values())
-        return tuple(each for each in open_ if rules.is_there(each, address))
+        return tuple(each for each in open_ if permissions.is_there(each, address))
 
     def put(self, approval: OpenApproval, session: ActorRef, question: str) -> None:
         """Put a question up.
@@ -66,7 +66,7 @@ class ApprovalBoard:
             session: who waits.
             question: the id of the delivery by which people are asked.
         """
-        posted = rules.PostedApproval(approval)
+        posted = permissions.PostedApproval(approval)
         self._open[approval.id] = OpenQuestion(posted, session, question)
 
     def note_shown(self, question: str, at: float) -> None:
@@ -78,7 +78,7 @@ class ApprovalBoard:
         """
         for approval_id, each in self._open.items():
             if each.question == question and math.isinf(each.posted.shown_at):
-                posted = rules.PostedApproval(each.posted.approval, at)
+                posted = permissions.PostedApproval(each.posted.approval, at)
                 self._open[approval_id] = OpenQuestion(posted, each.session, question)
                 return
 
@@ -112,7 +112,7 @@ class ApprovalBoard:
         return known.session
 
     def agent_waiting_for(
-        self, inbound: Inbound, arrived_at: float, terms: rules.ApprovalTerms
+        self, inbound: Inbound, arrived_at: float, terms: permissions.ApprovalTerms
     ) -> str:
         """Name the agent that waits for this very word about a tool; mostly nobody.
 
@@ -130,7 +130,7 @@ class ApprovalBoard:
         decision = command if isinstance(command, commands.ApprovalDecision) else None
         # A bystander's "ok" is heard by whoever would hear it otherwise.
         ruling = self.rule(inbound, decision, arrived_at, terms)
-        if isinstance(ruling, rules.ApprovalRuling):
+        if isinstance(ruling, permissions.ApprovalRuling):
             return ruling.approval.agent
         return "" if ruling is None else ruling.agent
 
@@ -139,7 +139,7 @@ class ApprovalBoard:
         inbound: Inbound,
         decision: commands.ApprovalDecision | None,
         arrived_at: float,
-        terms: rules.ApprovalTerms,
+        terms: permissions.ApprovalTerms,
     ) -> ApprovalRuling | ApprovalRefused | None:
         """Say what a message decides; None if it is ordinary words.
 
@@ -150,26 +150,28 @@ class ApprovalBoard:
                 came before.
             terms: whose word counts, and from when on.
         """
-        word = rules.plain_word(inbound.text)
+        word = permissions.plain_word(inbound.text)
         if decision is None and word is None:
             return None
         who = account_of(inbound)
         about = self._about(inbound, decision, arrived_at, terms)
-        if about is None or isinstance(about, rules.ApprovalRefused):
+        if about is None or isinstance(about, permissions.ApprovalRefused):
             return about
         if decision is None:
-            return rules.ApprovalRuling(about, bool(word))
+            return permissions.ApprovalRuling(about, bool(word))
         if not terms.admits(about, who):
             text = f"You may not decide about {about.id}."
-            return rules.ApprovalRefused("not_allowed", text, about.agent)
-        return rules.ApprovalRuling(about, decision.is_approved, decision.is_lasting)
+            return permissions.ApprovalRefused("not_allowed", text, about.agent)
+        return permissions.ApprovalRuling(
+            about, decision.is_approved, decision.is_lasting
+        )
 
     def _about(
         self,
         inbound: Inbound,
         decision: commands.ApprovalDecision | None,
         arrived_at: float,
-        terms: rules.ApprovalTerms,
+        terms: permissions.ApprovalTerms,
     ) -> OpenApproval | ApprovalRefused | None:
         """Find the question that is answered."""
         if decision is not None and decision.approval_id:
@@ -179,20 +181,24 @@ class ApprovalBoard:
         who = account_of(inbound)
         if decision is None and not any(terms.admits(x.approval, who) for x in here):
             return None  # a bystander's "ok" is no answer, and none of our business
-        meant = rules.one_meant(here, arrived_at, terms.plain_after)
+        meant = permissions.one_meant(here, arrived_at, terms.plain_after)
         is_word = decision is None or meant is not None
         return meant if is_word else _unknown("that this could mean")
 
     def _named(self, approval_id: str, inbound: Inbound) -> OpenApproval | None:
         known = self._open.get(approval_id)
-        if known is None or not rules.is_there(known.posted.approval, inbound.address):
+        if known is None or not permissions.is_there(
+            known.posted.approval, inbound.address
+        ):
             return None
         return known.posted.approval
 
-    def _at(self, address: Address) -> list[rules.PostedApproval]:
+    def _at(self, address: Address) -> list[permissions.PostedApproval]:
         standing = (each.posted for each in self._open.values())
         return [each for each in standing if each.approval.address == address]
 
 
 def _unknown(which: str) -> ApprovalRefused:
-    return rules.ApprovalRefused("unknown", f"No request {which} is open in this chat.")
+    return permissions.ApprovalRefused(
+        "unknown", f"No request {which} is open in this chat."
+    )

@@ -13,7 +13,7 @@ from typing import assert_never
 import msgspec
 
 from actors.agents.persona import Persona
-from actors.approvals import rules
+from actors.approvals import permissions
 from actors.journal import answers
 from actors.journal.answers import Aside
 from actors.messages import commands
@@ -88,7 +88,7 @@ def _heard(
     ruling = services.board.rule(inbound, decision, hear.arrived_at, services.terms)
     if ruling is None:
         return None
-    if isinstance(ruling, rules.ApprovalRefused):
+    if isinstance(ruling, permissions.ApprovalRefused):
         services.metrics.approvals.add(1, ruling.reason)
         return ruling.text
     approval = ruling.approval
@@ -102,7 +102,7 @@ def _heard(
     return _confirmed(ruling)
 
 
-def _confirmed(ruling: rules.ApprovalRuling) -> str:
+def _confirmed(ruling: permissions.ApprovalRuling) -> str:
     approval = ruling.approval
     if not ruling.is_approved:
         return f"Denied: {approval.agent} does not run `{approval.tool}`."
@@ -113,7 +113,7 @@ def _confirmed(ruling: rules.ApprovalRuling) -> str:
 class ApprovalExpired(msgspec.Struct, frozen=True):
     """Timer of a session: nobody decided in time."""
 
-    approval: rules.OpenApproval
+    approval: permissions.OpenApproval
     is_final: bool = False
     """Whether a decision that was on its way would have arrived by now."""
 
@@ -122,7 +122,7 @@ class ApprovalExpired(msgspec.Struct, frozen=True):
 class OpenRequest:
     """One question to people, and the reply that the turn waits for."""
 
-    approval: rules.OpenApproval
+    approval: permissions.OpenApproval
     inbound: Inbound
     reply: Reply
     timer: Timer
@@ -227,8 +227,8 @@ class ApprovalRequests:
             return ()
         # Also the ids of our own questions whose decision has not arrived yet.
         taken = {*self._services.board.ids, *self._waiting}
-        approval = rules.OpenApproval(
-            id=rules.short_id(f"{inbound.id}/{wanted.key}", taken),
+        approval = permissions.OpenApproval(
+            id=permissions.short_id(f"{inbound.id}/{wanted.key}", taken),
             turn_id=wanted.turn_id,
             key=wanted.key,
             agent=self._agent,
@@ -320,7 +320,7 @@ class ApprovalRequests:
         sees = services.accounts[address.connector].abilities.shows_asides
         return address if sees else None
 
-    def _close(self, approval: rules.OpenApproval) -> OpenRequest | None:
+    def _close(self, approval: permissions.OpenApproval) -> OpenRequest | None:
         waiting = self._waiting.get(approval.id)
         if waiting is None or waiting.approval != approval:
             return None  # decided before; another question may have its id by now
@@ -336,7 +336,7 @@ class ApprovalRequests:
     def _questions(
         self,
         wanted: RequestApproval,
-        approval: rules.OpenApproval,
+        approval: permissions.OpenApproval,
         inbound: Inbound,
         key: str,
     ) -> tuple[Aside, ...]:
@@ -349,7 +349,7 @@ class ApprovalRequests:
             f" /deny {approval.id}, {seconds:g} s"
         )
         question = self._aside(inbound, f"{key}:ask", text, approval.address)
-        if rules.is_there(approval, inbound.address):
+        if permissions.is_there(approval, inbound.address):
             return (question,)
         abilities = self._services.accounts[inbound.address.connector].abilities
         if not abilities.shows_asides:

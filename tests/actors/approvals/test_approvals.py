@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.approvals.board import MOST_OPEN, ApprovalBoard
-from actors.approvals.rules import (
+from actors.approvals.permissions import (
     ApprovalRefused,
     ApprovalRuling,
     ApprovalTerms,

@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from actors import names
-from actors.approvals.rules import OpenApproval
+from actors.approvals.permissions import OpenApproval
 from actors.config.limits import ApprovalConfig
 from actors.messages.inbound import ToolCall, ToolSpec
 from actors.protocol import ApprovalDecided, ApprovalResult, RequestApproval, StartTurn

@@ -11,7 +11,7 @@ import pytest
 
 from actors.agents import agent
 from actors.approvals.board import ApprovalBoard
-from actors.approvals.rules import ApprovalRefused, ApprovalTerms, OpenApproval
+from actors.approvals.permissions import ApprovalRefused, ApprovalTerms, OpenApproval
 from actors.delegation import loop_guard
 from actors.delegation.loop_guard import DelegationLimits
 from actors.inbound import hooks

@@ -56,7 +56,7 @@ from runtime.telemetry.logs import EventLog
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from actors.approvals.rules import OpenApproval
+    from actors.approvals.permissions import OpenApproval
     from runtime.actor.statistics import ActorStatistics
 
 LOG = EventLog("page")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from actors.approvals.rules import OpenApproval
+from actors.approvals.permissions import OpenApproval
 from actors.messages.deliveries import Reaction
 from actors.messages.inbound import Address
 from connectors.web.page.platform import PageConfig, PageRoomConfig
