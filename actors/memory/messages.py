@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import msgspec
 
 from actors import names
-from actors.rules.prompt.topics import speaks_of
+from actors.rules.prompt.build import speaks_of
 from runtime.store.facts import FactChange
 from runtime.store.rows import Entry
 

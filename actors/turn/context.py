@@ -30,7 +30,7 @@ from actors.rules.groups.overheard import (
     overheard,
 )
 from actors.rules.prompt.brief import Memories, PromptMemory
-from actors.rules.prompt.topics import speaks_of
+from actors.rules.prompt.build import speaks_of
 from actors.schedule.rows import listed
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError, StoreError

@@ -40,7 +40,7 @@ from actors.rules.prompt import build as rules
 from actors.rules.prompt import skills as skill_rules
 from actors.rules.prompt import transcript
 from actors.rules.prompt.brief import NO_MEMORIES, Memories
-from actors.rules.prompt.layers import Layer, tokens
+from actors.rules.prompt.build import Layer, tokens
 from actors.rules.prompt.window import fitted
 from actors.turn import permissions
 from actors.turn.context import memories_of, tasks_of

@@ -18,7 +18,7 @@ import msgspec
 from actors.messages.commands import PlainText, parse_command
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Inbound
-from actors.rules.prompt.layers import tokens
+from actors.rules.prompt.build import tokens
 from actors.rules.prompt.untrusted import (
     Injection,
     as_paragraphs,

@@ -7,14 +7,23 @@ notes, relevant memories. `[Memory context]` is the very last.
 
 A line that consists of `[Words in brackets]` is a headline, and only this file writes
 headlines. Text of people, tools and memory cannot contain one; see `untrusted.py`.
+
+Layers of a prompt and their token budgets. Pure.
+
+Topic gating: which subjects a message mentions. Pure.
+
+The prompt may leave out other subjects. Only whole words count: "residue" does not
+contain "due". Behind a setting, because a list of words is a guess: it saves tokens and
+misses paraphrases.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,13 +31,252 @@ from actors.config.prompt import ContextConfig, GateName
 from actors.rules.markers import descriptions as mark_texts
 from actors.rules.markers.descriptions import SPOKEN_TO, Mode
 from actors.rules.markers.tags import Family
-from actors.rules.prompt import layers as made
 from actors.rules.prompt import texts, transcript
 from actors.rules.prompt.brief import BY_ITSELF, Brief, PromptMemory
-from actors.rules.prompt.layers import Layer
-from actors.rules.prompt.topics import speaks_of
+from actors.rules.prompt.estimate import CHARACTERS_PER_TOKEN
+from actors.rules.prompt.skills import LONGEST_LOOK, plain, says
 from actors.rules.prompt.untrusted import BREAK, as_item, as_paragraphs, without_sender
 from actors.rules.text.languages import ENGLISH_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Layer(msgspec.Struct, frozen=True):
+    """One layer of a prompt."""
+
+    name: str
+    text: str
+    """Empty if it was left out; `why` holds the reason."""
+
+    why: str
+    """Its source, and what was cut."""
+
+    tokens: int
+    budget: int | None = None
+    """Token limit; None: it is never cut."""
+
+    is_fresh: bool = False
+    """Whether it belongs to this message alone."""
+
+
+def tokens(text: str) -> int:
+    """Estimate the tokens of a text."""
+    return -(-len(text) // CHARACTERS_PER_TOKEN)
+
+
+def of_text(
+    name: str, text: str, why: str, budget: int | None = None, *, is_fresh: bool = False
+) -> Layer:
+    """Make a layer of one text; a text over the budget is cut at the end."""
+    size = tokens(text)
+    if budget is None or size <= budget:
+        return Layer(name, text, why, size, budget, is_fresh)
+    if budget == 0:
+        return Layer(name, "", f"{why}; left out: its budget is 0", 0, 0, is_fresh)
+    kept = cut(text, budget)
+    why = f"{why}; cut: {size:,} tokens are more than {budget:,}"
+    return Layer(name, kept, why, tokens(kept), budget, is_fresh)
+
+
+def cut(text: str, budget: int) -> str:
+    """Keep the beginning of a text, and state how much is missing.
+
+    Args:
+        text: longer than the budget.
+        budget: tokens, at least 1.
+    """
+    most = budget * CHARACTERS_PER_TOKEN
+    mark = f"\n[… {len(text):,} characters in all, the rest is cut …]"
+    room = most - len(mark)
+    # Too small for the note: return nothing that could be mistaken for the whole.
+    return text[:room].rstrip() + mark if room > 0 else ""
+
+
+def of_items(
+    name: str,
+    title: str,
+    items: Sequence[str],
+    budget: int | None,
+    *,
+    why: str,
+    is_fresh: bool = False,
+) -> Layer:
+    """Make a layer of a list; items over the budget are left out from the end.
+
+    Args:
+        name: name of the layer.
+        title: its headline.
+        items: the most important first; none contains a headline.
+        budget: token limit; None keeps all.
+        why: source of the layer.
+        is_fresh: as in `Layer`.
+    """
+    size = len(title)
+    kept: list[str] = []
+    room = None if budget is None else budget * CHARACTERS_PER_TOKEN
+    for item in items:
+        size += 1 + len(item)
+        if room is not None and size > room:
+            break
+        kept.append(item)
+    missing = len(items) - len(kept)
+    if missing:
+        why = f"{why}; left out for its budget: {missing} of {len(items)}"
+    text = "\n".join((title, *kept)) if kept else ""
+    return Layer(name, text, why, tokens(text), budget, is_fresh)
+
+
+def within(layers: Sequence[Layer], total: int, order: Sequence[str]) -> list[Layer]:
+    """Shrink layers until all fit the limit, as far as possible.
+
+    Args:
+        layers: in the order of the prompt.
+        total: token limit of all layers together.
+        order: names of the layers that may shrink, in this order.
+    """
+    excess = sum([layer.tokens for layer in layers]) - total
+    fitted = list(layers)
+    for name in order:
+        if excess <= 0:
+            break
+        for at, layer in enumerate(fitted):
+            if layer.name == name and layer.text and excess > 0:
+                smaller = shrunk(layer, excess)
+                excess -= layer.tokens - smaller.tokens
+                fitted[at] = smaller
+    return fitted
+
+
+def shrunk(layer: Layer, by: int) -> Layer:
+    """Shrink a layer by a number of tokens, or leave it out."""
+    room = layer.tokens - by
+    text = cut(layer.text, room) if room > 0 else ""
+    what = "cut" if text else "left out"
+    why = f"{layer.why}; {what}: the model's window is too small for all"
+    return msgspec.structs.replace(layer, text=text, why=why, tokens=tokens(text))
+
+
+def indented(text: str) -> str:
+    """Format a text of several lines as one list item."""
+    return "- " + as_paragraphs(text).replace("\n", "\n  ")
+
+
+def listed(entries: Iterable[PromptMemory]) -> list[str]:
+    """Format memories as list items."""
+    return [
+        f"- {as_item(each.key)}: {as_item(each.text)}"
+        if each.key
+        else f"- {as_item(each.text)}"
+        for each in entries
+    ]
+
+
+# English, Spanish, German, Korean. Whole word forms, because endings are not guessed.
+# Korean words may have an ending.
+WORDS: Mapping[GateName, tuple[str, ...]] = {
+    "scheduling": (
+        *("schedule", "scheduled", "remind", "reminder", "reminders", "appointment"),
+        *("appointments", "calendar", "deadline", "every day", "every week", "task"),
+        *("tasks", "todo", "to-do", "tomorrow", "tonight", "next week", "cancel"),
+        *("recuérdame", "recordatorio", "agenda", "cita", "citas", "calendario"),
+        *("mañana", "cada día", "cada semana", "tarea", "tareas", "pendiente"),
+        *("pendientes", "cancelar", "programar"),
+        *("erinnere", "erinnern", "erinnerung", "erinnerungen", "termin", "termine"),
+        *("kalender", "frist", "morgen", "jeden tag", "jede woche", "aufgabe"),
+        *("aufgaben", "absagen", "wecker"),
+        *("일정", "예약", "알림", "알려줘", "내일", "매일", "매주", "할 일", "할일"),
+        *("작업", "취소", "마감"),
+    ),
+    "recall": (
+        *("remember", "recall", "earlier", "last time", "yesterday", "we talked"),
+        *("we discussed", "you said", "i told you", "previously", "before", "again"),
+        *("recuerdas", "recuerda", "ayer", "la última vez", "te dije", "dijiste"),
+        *("hablamos", "antes", "anteriormente"),
+        *("erinnerst", "weißt du noch", "gestern", "letztes mal", "neulich", "vorhin"),
+        *("früher", "besprochen", "hast du gesagt", "habe ich dir", "zuvor"),
+        *("기억", "지난번", "어제", "전에", "아까", "말했", "얘기했", "이전"),
+    ),
+    "outcomes": (
+        *("how did i do", "how did it go", "performance", "progress", "feedback"),
+        *("reward", "rewards", "outcome", "outcomes", "result", "results", "improve"),
+        *("rendimiento", "progreso", "resultado", "resultados", "recompensa"),
+        *("mejorar", "cómo me fue"),
+        *("leistung", "fortschritt", "ergebnis", "ergebnisse", "rückmeldung"),
+        *("belohnung", "verbessern", "wie lief"),
+        *("성과", "결과", "피드백", "보상", "진행", "개선"),
+    ),
+    "projects": (
+        *("project", "projects", "file", "files", "folder", "directory", "repository"),
+        *("repo", "code", "script", "document", "documents", "command", "run", "build"),
+        *("proyecto", "proyectos", "archivo", "archivos", "carpeta", "código"),
+        *("documento", "documentos", "ejecuta", "ejecutar", "comando"),
+        *("projekt", "projekte", "datei", "dateien", "ordner", "verzeichnis"),
+        *("quelltext", "skript", "dokument", "dokumente", "befehl", "ausführen"),
+        *("프로젝트", "파일", "폴더", "코드", "문서", "명령", "실행", "스크립트"),
+    ),
+    "profile": (
+        *("about me", "who am i", "my name", "know me", "my profile", "my birthday"),
+        *("my preferences", "sobre mí", "quién soy", "mi nombre", "me conoces"),
+        *("mi perfil", "mi cumpleaños", "mis preferencias"),
+        *("über mich", "wer bin ich", "mein name", "meinen namen", "kennst du mich"),
+        *("mein profil", "mein geburtstag", "meine vorlieben"),
+        *("나에 대해", "내가 누구", "내 이름", "내 프로필", "내 생일"),
+    ),
+    "meta": (
+        *("who are you", "what are you", "what can you do", "your name", "help"),
+        *(
+            "your instructions",
+            "your skills",
+            "your tools",
+            "how do you work",
+            "commands",
+        ),
+        *("quién eres", "qué eres", "qué puedes hacer", "tu nombre", "ayuda"),
+        *("cómo funcionas", "comandos"),
+        *("wer bist du", "was bist du", "was kannst du", "dein name", "hilfe"),
+        *("wie funktionierst du", "befehle"),
+        *("누구야", "누구세요", "뭘 할 수", "이름이 뭐", "도와줘", "도움", "명령어"),
+    ),
+}
+
+
+def speaks_of(message: str, subject: GateName, further: tuple[str, ...] = ()) -> str:
+    """Return the first word of a message about a subject; empty if there is none.
+
+    Args:
+        message: the message; only its beginning is searched.
+        subject: the subject.
+        further: more words of the subject.
+    """
+    words = plain(message[:LONGEST_LOOK])
+    for word, trigger in _triggers(subject, further):
+        if trigger in words and _says(words, trigger):
+            return word
+    return ""
+
+
+@lru_cache(maxsize=256)
+def _triggers(
+    subject: GateName, further: tuple[str, ...]
+) -> tuple[tuple[str, str], ...]:
+    """Return the words of a subject, each with what is looked for in a message."""
+    return tuple((word, plain(word)) for word in (*WORDS[subject], *further))
+
+
+def _says(words: str, trigger: str) -> bool:
+    if not (trigger and is_hangul(trigger[-1])):
+        return says(words, trigger)
+    at = words.find(trigger)
+    while at > 0 and is_hangul(words[at - 1]):
+        at = words.find(trigger, at + 1)
+    return at >= 0
+
+
+def is_hangul(character: str) -> bool:
+    """Return whether a character is a Korean syllable."""
+    return "\uac00" <= character <= "\ud7a3"
+
 
 OF_THE_PAST = frozenset({"earlier", "summaries"})
 """Layers about earlier conversation."""
@@ -80,7 +328,7 @@ def build(brief: Brief, total: int) -> Prompt:
     """Build a prompt."""
     brief = _said_once(brief)
     found = [*_standing(brief), *_fresh(brief)]
-    fitted = made.within(found, total, SHRINKING)
+    fitted = within(found, total, SHRINKING)
     told = [layer for layer in fitted if layer.text]
     return Prompt(
         layers=tuple(fitted),
@@ -167,30 +415,30 @@ def _standing(brief: Brief) -> Iterator[Layer]:
     yield from _identity(brief)
     if brief.context.humaniser:
         why = "context.humaniser is on"
-        yield Layer("humaniser", texts.HUMANISER, why, made.tokens(texts.HUMANISER))
+        yield Layer("humaniser", texts.HUMANISER, why, tokens(texts.HUMANISER))
     if brief.mode != "conversation":
         text = texts.MODES[brief.mode]
-        yield Layer("mode", text, f"it is asked in {brief.mode}", made.tokens(text))
+        yield Layer("mode", text, f"it is asked in {brief.mode}", tokens(text))
     yield from _tools(brief)
     yield from _marks(brief)
     if brief.standing and brief.mode not in SPOKEN_TO:
         text = "\n\n".join(map(as_paragraphs, brief.standing))
         why = "the skills that the settings give it"
-        yield made.of_text("skills", text, why, budgets.skills)
+        yield of_text("skills", text, why, budgets.skills)
     if brief.colleagues and brief.mode not in SPOKEN_TO:
         yield _colleagues(brief)
     if brief.conducting and brief.mode == "conversation":
         text, why = brief.conducting, "it is a conductor, and [hiring] lets it"
-        yield Layer("conducting", text, why, made.tokens(text))
+        yield Layer("conducting", text, why, tokens(text))
     memories = brief.memories
     if memories.project and brief.mode not in SPOKEN_TO:
         yield _project(brief)
     yield from _meta(brief)
     yield from _place(brief)
     if memories.logs:
-        logs = [made.indented(log) for log in reversed(memories.logs)]
+        logs = [indented(log) for log in reversed(memories.logs)]
         why = "what was noted of the last days, newest first"
-        yield made.of_items("logs", "[Daily log]", logs, budgets.logs, why=why)
+        yield of_items("logs", "[Daily log]", logs, budgets.logs, why=why)
     yield from _known(brief)
 
 
@@ -202,14 +450,14 @@ def _identity(brief: Brief) -> Iterator[Layer]:
         if words := text.strip():
             has_any = True
             why = FILES.get(name, f"{name.upper()}.md")
-            yield made.of_text(name, words, f"{why} of its folder", budgets.file)
+            yield of_text(name, words, f"{why} of its folder", budgets.file)
     if words := brief.prompt.strip():
         has_any = True
-        yield made.of_text("prompt", words, "prompt in the settings", budgets.prompt)
+        yield of_text("prompt", words, "prompt in the settings", budgets.prompt)
     if not has_any:
         words = texts.NOBODY.format(name=brief.name)
         why = "it has neither a persona's files nor a prompt"
-        yield Layer("identity", words, why, made.tokens(words))
+        yield Layer("identity", words, why, tokens(words))
 
 
 def _tools(brief: Brief) -> Iterator[Layer]:
@@ -228,7 +476,7 @@ def _tools(brief: Brief) -> Iterator[Layer]:
     if found:
         text, from_where = "\n".join(found), f"it has tools: {', '.join(why)}"
         budget = brief.context.budgets.tools
-        yield made.of_text("tools", text, from_where, budget)
+        yield of_text("tools", text, from_where, budget)
 
 
 def _marks(brief: Brief) -> Iterator[Layer]:
@@ -252,7 +500,7 @@ def _marks_of(
         return ()
     items = [mark.text for mark in marks]
     why = f"it may use marks: {', '.join([mark.family for mark in marks])}"
-    return (made.of_items("marks", mark_texts.TITLE, items, budget, why=why),)
+    return (of_items("marks", mark_texts.TITLE, items, budget, why=why),)
 
 
 def _colleagues(brief: Brief) -> Layer:
@@ -261,7 +509,7 @@ def _colleagues(brief: Brief) -> Layer:
         for each, what in brief.colleagues.items()
     )
     text = texts.COLLEAGUES.format(known=known, first=next(iter(brief.colleagues)))
-    return Layer("colleagues", text, "delegates in the settings", made.tokens(text))
+    return Layer("colleagues", text, "delegates in the settings", tokens(text))
 
 
 def _project(brief: Brief) -> Layer:
@@ -271,7 +519,7 @@ def _project(brief: Brief) -> Layer:
         return Layer("project", "", shut, 0, budget)
     why = "the state 'project' in its memory names it"
     told = f"{texts.PROJECT}\n\n{as_paragraphs(text)}"
-    return made.of_text("project", told, why, budget)
+    return of_text("project", told, why, budget)
 
 
 def _meta(brief: Brief) -> Iterator[Layer]:
@@ -282,7 +530,7 @@ def _meta(brief: Brief) -> Iterator[Layer]:
         yield Layer("meta", "", shut, 0, 0)
         return
     text = texts.META.format(name=brief.name)
-    yield Layer("meta", text, "what it is told about itself", made.tokens(text))
+    yield Layer("meta", text, "what it is told about itself", tokens(text))
 
 
 def _place(brief: Brief) -> Iterator[Layer]:
@@ -296,14 +544,14 @@ def _place(brief: Brief) -> Iterator[Layer]:
         if place.takes_media and style.media:
             text = f"{text} {style.media}"
         why = f"the platform is {place.platform}"
-        yield Layer("channel_rules", text, why, made.tokens(text))
+        yield Layer("channel_rules", text, why, tokens(text))
     if not place.is_direct:
         text = texts.GROUP
-        yield Layer("group", text, "the chat is a group", made.tokens(text))
+        yield Layer("group", text, "the chat is a group", tokens(text))
     if brief.partners:
         text = texts.PARTNERS.format(names=", ".join(f"@{x}" for x in brief.partners))
         why = "agents hear each other in this group (collaboration.visible)"
-        yield Layer("partners", text, why, made.tokens(text))
+        yield Layer("partners", text, why, tokens(text))
     is_reachable = style is None or style.is_reachable_later
     if is_reachable and brief.marks & mark_texts.LATER:
         to = {"channel": place.connector, "to": place.chat}
@@ -311,7 +559,7 @@ def _place(brief: Brief) -> Iterator[Layer]:
             to["thread"] = place.thread
         there = as_item(json.dumps(to, ensure_ascii=False))
         text = texts.CHANNEL.format(place=there)
-        yield Layer("channel", text, "where the message was said", made.tokens(text))
+        yield Layer("channel", text, "where the message was said", tokens(text))
 
 
 def _known(brief: Brief) -> Iterator[Layer]:
@@ -320,20 +568,18 @@ def _known(brief: Brief) -> Iterator[Layer]:
     if memories.sticky:
         why = "sticky facts, never cut"
         title = "[What always counts]"
-        yield made.of_items(
-            "sticky", title, made.listed(memories.sticky), None, why=why
-        )
+        yield of_items("sticky", title, listed(memories.sticky), None, why=why)
     if memories.profile:
         section = Section(
             "profile", "[About this person]", budgets.profile, is_fresh=False
         )
-        yield _gated(brief, "profile", section, made.listed(memories.profile))
+        yield _gated(brief, "profile", section, listed(memories.profile))
     if memories.lessons:
         title, why = "[Lessons you have learnt]", "lessons in its memory"
-        items = made.listed(memories.lessons)
-        yield made.of_items("lessons", title, items, budgets.lessons, why=why)
+        items = listed(memories.lessons)
+        yield of_items("lessons", title, items, budgets.lessons, why=why)
     if memories.summaries:
-        newest = [made.indented(each) for each in memories.summaries]
+        newest = [indented(each) for each in memories.summaries]
         title = "[What was said earlier]"
         section = Section("summaries", title, budgets.summaries, is_fresh=False)
         # Newest first, since items over the budget are left out from the end.
@@ -351,27 +597,27 @@ def _fresh(brief: Brief) -> Iterator[Layer]:
         path = " → ".join(brief.path)
         text = texts.DELEGATED.format(source=brief.path[-2], path=path)
         why = "another agent handed it on"
-        yield Layer("delegated", text, why, made.tokens(text), is_fresh=True)
+        yield Layer("delegated", text, why, tokens(text), is_fresh=True)
     if brief.notes:
         text = "\n\n".join(map(as_paragraphs, brief.notes))
         why = "skills that the message calls for, and servers of tools"
-        yield made.of_text("notes", text, why, budgets.notes, is_fresh=True)
+        yield of_text("notes", text, why, budgets.notes, is_fresh=True)
     yield from _lately(brief)
     if language := memories.language or brief.context.language:
         named = ENGLISH_NAMES.get(language.strip().lower(), language)
         text = texts.LANGUAGE.format(language=as_item(named)[:40])
         whose = "the person wishes" if memories.language else "context.language says"
-        yield Layer("language", text, f"as {whose}", made.tokens(text), is_fresh=True)
+        yield Layer("language", text, f"as {whose}", tokens(text), is_fresh=True)
     text = f"It is {brief.now:%A, %Y-%m-%d %H:%M} ({_zone(brief)})."
     why = "date and time of the message, in context.time_zone"
-    yield Layer("date", text, why, made.tokens(text), is_fresh=True)
+    yield Layer("date", text, why, tokens(text), is_fresh=True)
     if "memory_search" in brief.tools:
         text, why = texts.REMINDER, "it has the tool memory_search"
-        yield Layer("reminder", text, why, made.tokens(text), is_fresh=True)
+        yield Layer("reminder", text, why, tokens(text), is_fresh=True)
     facts = [fact for fact in memories.relevant if not _is_no_fact(fact)]
     if facts:
         relevant = Section("relevant", "[Memory context]", budgets.facts)
-        yield _gated(brief, "recall", relevant, made.listed(facts))
+        yield _gated(brief, "recall", relevant, listed(facts))
 
 
 def _lately(brief: Brief) -> Iterator[Layer]:
@@ -379,16 +625,14 @@ def _lately(brief: Brief) -> Iterator[Layer]:
     memories, budgets = brief.memories, brief.context.budgets
     if memories.outcomes:
         outcomes = Section("outcomes", "[How it went lately]", budgets.outcomes)
-        yield _gated(brief, "outcomes", outcomes, made.listed(memories.outcomes))
+        yield _gated(brief, "outcomes", outcomes, listed(memories.outcomes))
     if memories.tasks:
         tasks = Section("tasks", "[Still to be done]", budgets.tasks)
-        yield _gated(brief, "scheduling", tasks, made.listed(memories.tasks))
+        yield _gated(brief, "scheduling", tasks, listed(memories.tasks))
     if memories.states:
         title, why = "[State]", "values in its memory"
-        items = made.listed(memories.states)
-        yield made.of_items(
-            "states", title, items, budgets.states, why=why, is_fresh=True
-        )
+        items = listed(memories.states)
+        yield of_items("states", title, items, budgets.states, why=why, is_fresh=True)
 
 
 def _earlier(brief: Brief) -> Iterator[Layer]:
@@ -397,10 +641,10 @@ def _earlier(brief: Brief) -> Iterator[Layer]:
         return
     told = transcript.told_of(brief.left_out)
     # Newest first, since items over the budget are left out from the end.
-    items = [*told, *(made.indented(each) for each in brief.summaries[::-1])]
+    items = [*told, *(indented(each) for each in brief.summaries[::-1])]
     title, why = "[Earlier in this conversation]", "summaries that took lines' place"
     budget = brief.context.budgets.summaries
-    yield made.of_items("earlier", title, items, budget, why=why, is_fresh=True)
+    yield of_items("earlier", title, items, budget, why=why, is_fresh=True)
 
 
 def _zone(brief: Brief) -> str:
@@ -431,7 +675,7 @@ def _gated(
     """Return a list section, empty if topic gating leaves it out."""
     if shut := _shut(brief, gate):
         return Layer(section.name, "", shut, 0, section.budget, section.is_fresh)
-    return made.of_items(
+    return of_items(
         section.name,
         section.title,
         items,

@@ -19,7 +19,7 @@ from actors.rules.prompt.build import build
 
 if TYPE_CHECKING:
     from actors.rules.markers.tags import Family
-    from actors.rules.prompt.layers import Layer
+    from actors.rules.prompt.build import Layer
 
 ALL: frozenset[Family] = frozenset(get_args(MarkerFamily))
 BRIEF = Brief(

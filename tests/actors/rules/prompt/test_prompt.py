@@ -21,13 +21,12 @@ from actors.rules.prompt.brief import (
     PersonaFiles,
     PromptMemory,
 )
-from actors.rules.prompt.build import Prompt, build, tokens_for
-from actors.rules.prompt.topics import WORDS
+from actors.rules.prompt.build import WORDS, Prompt, build, tokens_for
 from actors.rules.prompt.untrusted import BREAK
 
 if TYPE_CHECKING:
     from actors.rules.markers.descriptions import Mode
-    from actors.rules.prompt.layers import Layer
+    from actors.rules.prompt.build import Layer
 
 ROOMY = 100_000
 HEADLINE = re.compile(rf"^[ \t]*\[(?!{BREAK})[^\]\n]*\][ \t]*$", re.MULTILINE)
