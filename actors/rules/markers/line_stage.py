@@ -5,18 +5,148 @@ the end of a line, until it is clear that the line is no marker, no tool call in
 and no control word. Lines of code are unchanged, unless a code block holds nothing but
 markers: models wrap them so. A line marker may stand behind a list's dash, and be bold;
 behind a quote's bracket or in backticks it is an example.
+
+Tool calls that a model wrote as bare JSON into its text; pure.
+
+Narrowly: an object alone on its lines, or alone in a code block, with a tool's name
+and its arguments and nothing else but what vendors put beside them. What merely holds
+such keys inside something larger is an answer, and stays.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Literal, assert_never
+from typing import Literal, assert_never, cast
+
+import msgspec
 
 from actors.rules.markers import control_words, narration
-from actors.rules.markers import json_calls as tool_json
 from actors.rules.markers.stage import MOST_FENCED, Block, Fence, Kind, ShownText
 from actors.rules.markers.tags import LINES, MEDIA
 from actors.rules.text.measure import closes, fence_of
+
+MOST_JSON = 16_000
+"""Characters of such an object; a longer one is shown."""
+
+_ARGUMENTS = ("arguments", "parameters", "input")
+_BESIDE = ("id", "call_id", "type", "function")
+_KEYS = "|".join(("name", "tool_calls", *_ARGUMENTS, *_BESIDE))
+_BEGIN = re.compile(rf'\{{\s{{0,40}}"(?:{_KEYS})"\s{{0,8}}:')
+_CUT_BEGIN = re.compile(r'\{\s{0,40}(?:"(?:[a-z_]{0,12}(?:"\s{0,8})?)?)?')
+_CUT_CALL = re.compile(
+    r'\{\s*"name"\s*:\s*"[A-Za-z_][\w.:/-]*"\s*,\s*'
+    r'"(?:arguments|parameters|input)"\s*:'
+)
+_NAME = re.compile(r"(?a:[A-Za-z_][\w.:/-]{0,127})")
+_TYPES = ("function", "tool_use", "tool_call", "function_call")
+
+
+def begins(head: str) -> bool:
+    """Whether an object begins as such a call does."""
+    return _BEGIN.match(head) is not None
+
+
+def may_begin(head: str) -> bool:
+    """Whether more letters could make such a beginning of this."""
+    return _CUT_BEGIN.fullmatch(head) is not None
+
+
+def is_cut_call(text: str) -> bool:
+    """Whether an object that never ended was a call: its arguments had begun."""
+    return _CUT_CALL.match(text) is not None
+
+
+def is_call(text: str) -> bool:
+    """Whether a whole object is such a call."""
+    try:
+        found: object = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return False
+    return _is_call(found)
+
+
+def _is_call(found: object) -> bool:
+    if not isinstance(found, dict):
+        return False
+    fields = cast("dict[str, object]", found)
+    if set(fields) == {"tool_calls"}:
+        calls = fields["tool_calls"]
+        return isinstance(calls, list) and all(
+            map(_is_call, cast("list[object]", calls))
+        )
+    kind = fields.get("type", "function")
+    if kind not in _TYPES or not _are_ids(fields):
+        return False
+    if "function" in fields:
+        return set(fields) <= {*_BESIDE} and _is_call(fields["function"])
+    given = [key for key in _ARGUMENTS if key in fields]
+    rest = set(fields) - {"name", *_ARGUMENTS, *_BESIDE}
+    name = fields.get("name")
+    return (
+        not rest
+        and len(given) == 1
+        and isinstance(name, str)
+        and _NAME.fullmatch(name) is not None
+        and _are_arguments(fields[given[0]])
+    )
+
+
+def _are_ids(fields: dict[str, object]) -> bool:
+    return all(isinstance(fields.get(key, ""), str) for key in ("id", "call_id"))
+
+
+def _are_arguments(given: object) -> bool:
+    """Whether these are arguments: an object, or an object written as text."""
+    if isinstance(given, str):
+        text = given.strip()
+        return text.startswith("{") and text.endswith("}")
+    return isinstance(given, dict)
+
+
+class ObjectEnd(msgspec.Struct):
+    """Finds where a JSON object ends that comes in pieces; each letter is read once."""
+
+    _read: int = 0  # of the text
+    end: int | None = None
+    """Characters of the object, when its end has been found."""
+
+    _depth: int = 0
+    _in_string: bool = False
+    _is_escaped: bool = False
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether so much was looked through that it is given up."""
+        return self.end is None and self._read >= MOST_JSON
+
+    def look(self, text: str, begin: int) -> None:
+        """Look on in a text that has grown.
+
+        Args:
+            text: holds the object.
+            begin: where in it the object's brace stands, or blanks before it.
+        """
+        stop = min(len(text), begin + MOST_JSON)
+        for place in range(begin + self._read, stop):
+            if self.end is not None:
+                return
+            self._read += 1
+            if self._take(text[place]):
+                self.end = self._read
+
+    def _take(self, letter: str) -> bool:
+        if self._is_escaped:
+            self._is_escaped = False
+        elif self._in_string:
+            self._is_escaped = letter == "\\"
+            self._in_string = letter != '"'
+        elif letter == '"':
+            self._in_string = True
+        elif letter in "{}":
+            self._depth += 1 if letter == "{" else -1
+            return self._depth == 0
+        return False
+
 
 Shape = Literal["undecided", "plain", "blank", "line", "object", "narration"]
 
@@ -81,9 +211,9 @@ def shape_of(head: str, *, is_whole: bool, hides_narration: bool = False) -> Sha
 
 
 def _of_object(bare: str, *, is_whole: bool) -> Shape:
-    if tool_json.begins(bare):
+    if begins(bare):
         return "object"
-    may = not is_whole and tool_json.may_begin(bare)
+    may = not is_whole and may_begin(bare)
     return "undecided" if may else "plain"
 
 
@@ -181,7 +311,7 @@ class LineStage:
             0  # of what came, all in all, up to the beginning of `_text`
         )
         self._no_object_before: int = 0  # counted likewise
-        self._object = tool_json.ObjectEnd()
+        self._object = ObjectEnd()
         self._looked: int = 0  # how far the line's end was looked for
         self._is_over = False
         self._is_fresh = True  # whether the next letter begins a word
@@ -281,7 +411,7 @@ class LineStage:
         if shape == "undecided":
             return False
         if shape == "object" and self._passed + self._at >= self._no_object_before:
-            self._object, self._mode = tool_json.ObjectEnd(), "object"
+            self._object, self._mode = ObjectEnd(), "object"
             return True
         if shape in {"line", "narration"}:
             return self._read_line(MOST if shape == "line" else narration.MOST)
@@ -433,7 +563,7 @@ class LineStage:
         if found.end is not None:
             return self._end_object(found.end)
         if found.is_too_long:
-            return self._show_object(tool_json.MOST)
+            return self._show_object(MOST_JSON)
         return self._is_over and self._end_cut_object()
 
     def _end_object(self, length: int) -> bool:
@@ -444,7 +574,7 @@ class LineStage:
         is_alone = not rest.strip() and len(rest) <= control_words.TAIL
         if is_alone and end < 0 and not self._is_over:
             return False
-        if not (is_alone and tool_json.is_call(self._text[self._at : stop])):
+        if not (is_alone and is_call(self._text[self._at : stop])):
             return self._show_object(length)
         block = self._block("tool_json", length)
         self._mode = "line"
@@ -464,7 +594,7 @@ class LineStage:
     def _end_cut_object(self) -> bool:
         """Hide a truncated tool call; show anything else."""
         rest = self._text[self._at :]
-        if not tool_json.is_cut_call(rest):
+        if not is_cut_call(rest):
             return self._show_object(len(rest))
         self._shown.note(self._block("tool_json", len(rest)))
         if self._fence is not None:
