@@ -1,13 +1,11 @@
-"""What a tool call needs: nothing, an approval, or it is denied; pure.
+"""What a tool call needs (nothing, an approval, or it is denied), and whose yes counts.
 
-Four things decide, the first that says something counts: the tables `[[permissions]]`
-of the settings, from the top; for work that another agent handed on, how much of it
-may be done at all; what the agent's own table says of the tool; and the
+Pure. Four things decide, the first that says something counts: the tables
+`[[permissions]]` of the settings, from the top; for work that another agent handed on,
+how much of it may be done at all; what the agent's own table says of the tool; and the
 agent's level of autonomy.
 
-Which tool calls need an approval, and whose answer counts; pure.
-
-Each has a short id that people can type. It is made from the call, so that the
+Each approval has a short id that people can type. It is made from the call, so that the
 question is still answered by the same id when it is asked again after a restart.
 """
 

@@ -6,11 +6,10 @@ and no control word. Lines of code are unchanged, unless a code block holds noth
 markers: models wrap them so. A line marker may stand behind a list's dash, and be bold;
 behind a quote's bracket or in backticks it is an example.
 
-Tool calls that a model wrote as bare JSON into its text; pure.
-
-Narrowly: an object alone on its lines, or alone in a code block, with a tool's name
-and its arguments and nothing else but what vendors put beside them. What merely holds
-such keys inside something larger is an answer, and stays.
+A tool call that a model wrote as bare JSON into its text is recognised narrowly: an
+object alone on its lines, or alone in a code block, with a tool's name and its
+arguments and nothing else but what vendors put beside them. What merely holds such keys
+inside something larger is an answer, and stays.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a model is told: system prompt, transcript, tools, and when it is too much.
 
 The turn builds each request with `build`; `callboard prompt` shows the same. Begin with
-`build` and `layers` (the parts of a system prompt), then `transcript` (earlier lines)
+`build` (the parts of a system prompt), then `transcript` (earlier lines)
 and `compaction` (when and how a conversation is summarised).
 """
 

@@ -1,4 +1,4 @@
-"""Builds the system prompt, layer by layer. Pure.
+"""Builds the system prompt, layer by layer, within a budget of tokens for each. Pure.
 
 Equal briefs give equal prompts, to the byte. Layers that are the same for every message
 of a conversation come first, so that prompt caching at the provider works: persona
@@ -8,13 +8,9 @@ notes, relevant memories. `[Memory context]` is the very last.
 A line that consists of `[Words in brackets]` is a headline, and only this file writes
 headlines. Text of people, tools and memory cannot contain one; see `untrusted.py`.
 
-Layers of a prompt and their token budgets. Pure.
-
-Topic gating: which subjects a message mentions. Pure.
-
-The prompt may leave out other subjects. Only whole words count: "residue" does not
-contain "due". Behind a setting, because a list of words is a guess: it saves tokens and
-misses paraphrases.
+The prompt may leave out subjects that a message does not mention. Only whole words
+count: "residue" does not contain "due". Behind a setting, because a list of words is a
+guess: it saves tokens and misses paraphrases.
 """
 
 from __future__ import annotations
