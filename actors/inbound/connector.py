@@ -28,8 +28,7 @@ from actors.messages import priority
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address, Inbound
 from actors.messages.tracing import TracedStep
-from actors.people import admission as gatekeeper
-from actors.people import lookup as knowing
+from actors.people import admission as gatekeeper, lookup as knowing
 from actors.people.owners import note_owner
 from actors.protocol import (
     Deliver,

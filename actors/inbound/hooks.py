@@ -14,8 +14,7 @@ from actors.hooks.book import AskHooks, HooksAnswered, about, patience
 from actors.hooks.chain import HookPart, HooksOutcome, unasked
 from actors.inbound.chat_lines import ChatLines, Place
 from actors.inbound.unrouted import dismissal, tell_dismissed
-from actors.journal import commits
-from actors.journal import notices as telling
+from actors.journal import commits, notices as telling
 from actors.journal.answers import Answer
 from actors.journal.unsettled import UnroutedMessage
 from actors.messages.inbound import Inbound

@@ -13,8 +13,7 @@ them: the first answers the original, each other one answers and settles its cop
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Set as AbstractSet
 from itertools import takewhile
 from typing import ClassVar
 

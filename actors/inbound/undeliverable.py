@@ -13,8 +13,7 @@ import msgspec
 
 from actors import names
 from actors.agents.agent import ASK_AGAIN, BROKE
-from actors.journal import answers, commits
-from actors.journal import notices as telling
+from actors.journal import answers, commits, notices as telling
 from actors.journal.notices import wake_notifiers
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Inbound

@@ -17,8 +17,7 @@ from actors.journal.attachments import names_of
 from actors.journal.history import Chapter, Reset
 from actors.journal.outbox import delivery, numbered, pieces, silent_result
 from actors.journal.plan import NOTHING, Carried, told
-from actors.messages import busy_policies
-from actors.messages import state as message_state
+from actors.messages import busy_policies, state as message_state
 from actors.messages.busy_policies import Style
 from actors.messages.deliveries import Delivery, Status, Trouble
 from actors.messages.inbound import Inbound, SentFile, TranscriptLine, Usage

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.journal import notices as telling
-from actors.journal import records
+from actors.journal import notices as telling, records
 from actors.journal.events import as_journal
 from actors.journal.history import AlsoAsked, Deferred, Event, Exchanged, History
 from actors.journal.outbox import spoken

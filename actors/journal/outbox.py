@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from actors.journal import attachments as enclosing
-from actors.journal import splitting as parts
+from actors.journal import attachments as enclosing, splitting as parts
 from actors.messages.deliveries import Abilities, Delivery, Trouble
 from actors.messages.inbound import Inbound, SentFile, Usage
 from actors.rules.text.translations import Translated

@@ -31,8 +31,7 @@ from actors.messages.inbound import Address, Inbound
 from actors.messages.keys import account_of, chat_partition, parse_key
 from actors.people.identity import Person
 from actors.people.lookup import FindPerson
-from actors.rules.markers import actions
-from actors.rules.markers import parser as markers
+from actors.rules.markers import actions, parser as markers
 from actors.rules.markers.outcomes import ActionOutcome, OutcomeKind
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError

@@ -16,8 +16,7 @@ from actors.journal import commits
 from actors.journal.parts import in_one_part
 from actors.messages.deliveries import Delivery
 from actors.messages.keys import chat_partition
-from actors.people import pairing_rows
-from actors.people import pairing_rules as pairing
+from actors.people import pairing_rows, pairing_rules as pairing
 from actors.people.guests import (
     DecideRequest,
     GuestBook,

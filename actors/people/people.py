@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
 
 import msgspec
 
-from actors.people import identity
-from actors.people import rows as people_rows
+from actors.people import identity, rows as people_rows
 from actors.people.identity import (
     LONGEST_NAME,
     LONGEST_PERSONALITY,

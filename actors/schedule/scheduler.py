@@ -32,8 +32,7 @@ from actors.memory import scopes
 from actors.messages.inbound import Address
 from actors.messages.keys import chat_partition
 from actors.protocol import Deliver, Route, StopAccepting
-from actors.schedule import appointments as standing
-from actors.schedule import recurrence
+from actors.schedule import appointments as standing, recurrence
 from actors.schedule.appointments import WENT_BACK, Appointment
 from actors.schedule.booking import AppointmentBook, AppointmentCounts
 from actors.schedule.conditions import Conditions
@@ -54,8 +53,7 @@ from runtime.store.rows import Commit, Committed, Entry, StoredEntry
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from collections.abc import Set as AbstractSet
+    from collections.abc import Iterable, Set as AbstractSet
 
     from actors.agents.persona import Persona
     from actors.agents.roster import Roster

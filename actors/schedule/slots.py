@@ -10,8 +10,7 @@ from datetime import UTC, tzinfo
 
 import msgspec
 
-from actors.journal import commits
-from actors.journal import notices as telling
+from actors.journal import commits, notices as telling
 from actors.journal.notices import SHOWN_ID
 from actors.journal.parts import in_one_part
 from actors.messages.deliveries import Delivery

@@ -16,8 +16,7 @@ from actors.commands.context import ConversationStatus
 from actors.config.sessions import buffering_of
 from actors.journal.answers import PendingMessage
 from actors.journal.history import Conversation, History
-from actors.messages import commands
-from actors.messages import state as message_state
+from actors.messages import commands, state as message_state
 from actors.messages.busy_policies import BusySettings, Chosen
 from actors.messages.inbound import Inbound
 from actors.messages.keys import parse_key
@@ -25,8 +24,7 @@ from actors.messages.progress import Pace
 from actors.protocol import Hear
 from actors.rules.prompt.untrusted import clean
 from actors.services import Services
-from actors.session import queue as queueing
-from actors.session import shared_turns
+from actors.session import queue as queueing, shared_turns
 from actors.session.shared_turns import Composition
 from runtime.errors import StoreUnavailableError
 from runtime.telemetry.logs import EventLog

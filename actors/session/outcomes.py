@@ -13,8 +13,7 @@ from actors.agents.persona import Persona
 from actors.journal import answers
 from actors.journal.answers import Answer, PendingMessage, combined, said_meanwhile
 from actors.journal.history import History, Reset
-from actors.messages import busy_policies
-from actors.messages import state as message_state
+from actors.messages import busy_policies, state as message_state
 from actors.messages.inbound import ALONE, Inbound, TranscriptLine
 from actors.messages.usage import Run
 from actors.protocol import Failed, Finished

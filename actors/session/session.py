@@ -27,16 +27,14 @@ from actors import names
 from actors.agents.agent import SessionStarted
 from actors.agents.messages import PersonaReplaced
 from actors.agents.persona import Persona
-from actors.commands import dispatch as desk
-from actors.commands import registry
+from actors.commands import dispatch as desk, registry
 from actors.hooks.book import HooksAnswered
 from actors.hooks.hearing import HookedMessage, SessionHooks
 from actors.journal import answers
 from actors.journal.answers import PendingMessage, without
 from actors.journal.history import History, read_history
 from actors.journal.unsettled import is_settled, settled_among
-from actors.messages import commands, keys
-from actors.messages import state as message_state
+from actors.messages import commands, keys, state as message_state
 from actors.messages.inbound import Inbound
 from actors.messages.keys import account_of
 from actors.messages.usage import Run
@@ -54,9 +52,7 @@ from actors.protocol import (
 )
 from actors.schedule.occasions import LANES
 from actors.services import Services
-from actors.session import consent, outcomes
-from actors.session import queue as queueing
-from actors.session import stop as stopping
+from actors.session import consent, outcomes, queue as queueing, stop as stopping
 from actors.session.attempt import Attempt, Superseded, TurnMessage
 from actors.session.consent import Beside
 from actors.session.initiative import OWN_WORDS

@@ -30,8 +30,7 @@ from actors.rules.markers.actions import Action, Staffing
 from actors.rules.markers.outcomes import ActionOutcome
 from actors.rules.markers.parser import ParsedAnswer, in_earnest
 from actors.rules.text import languages
-from actors.schedule import decisions as decision
-from actors.schedule import messages as arrangement
+from actors.schedule import decisions as decision, messages as arrangement
 from actors.services import Services
 from actors.turn.files import NOTHING_SENT, OutgoingFiles, enclose
 from runtime.actor.actor import Actor

@@ -14,8 +14,7 @@ import msgspec
 from actors import names
 from actors.errors import ChatError
 from actors.journal.history import History, read_history
-from actors.memory import notes as noting
-from actors.memory import scopes
+from actors.memory import notes as noting, scopes
 from actors.memory.messages import FactsUsed, Recall, RecalledFacts
 from actors.memory.notebook import project_text
 from actors.messages.deliveries import Delivery

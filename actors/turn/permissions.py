@@ -20,7 +20,6 @@ from actors.protocol import (
 )
 from actors.rules.markers.descriptions import SPOKEN_TO, Mode
 from actors.rules.prompt import tools as safe_tools
-from actors.rules.prompt import tools as tool_notice
 from actors.turn.steps import ApprovalRecorded, StepJournal
 from runtime.actor.ref import UNANSWERED, ActorRef
 from runtime.errors import MailboxFullError
@@ -266,10 +265,10 @@ class ToolPermissions:
             turn_id=self._start.turn_id,
             call_id=call.id,
             key=key,
-            tool=tool_notice.name_of(tool.name),
+            tool=safe_tools.name_of(tool.name),
             effect=tool.effect,
-            summary=tool_notice.summary(
-                call, self._services.redact, tool_notice.MOST_ASKED
+            summary=safe_tools.summary(
+                call, self._services.redact, safe_tools.MOST_ASKED
             ),
         )
         timeout = self._services.approvals.timeout + GRACE

@@ -30,7 +30,6 @@ from actors.messages.keys import account_of
 from actors.messages.tracing import TracedStep
 from actors.rules.markers.actions import Delegation
 from actors.rules.prompt import tools as tool_notice
-from actors.rules.prompt import tools as tool_results
 from actors.rules.prompt.tools import DELEGATE
 from actors.rules.prompt.transcript import SEND_FILE
 from actors.turn import machine as rules
@@ -336,7 +335,7 @@ class ToolCalls:
                 is_error=result.is_error or call.name == SEND_FILE,
                 files=result.files[:room],
             )
-        text = tool_results.bound(
+        text = tool_notice.bound(
             result.text, self._services.tool_calls.max_result_chars
         )
         images = fitting(result.images)

@@ -31,7 +31,6 @@ from actors.rules.prompt.brief import NO_MEMORIES, Memories
 from actors.rules.prompt.tools import DELEGATE, OF_COLLEAGUES
 from actors.rules.prompt.transcript import SEND_FILE
 from actors.services import Services
-from actors.turn import machine as resuming
 from actors.turn import machine as rules
 from actors.turn.actions import carry_out
 from actors.turn.autonomy import Planner
@@ -399,7 +398,7 @@ class TurnLoop:
         if not steps:  # the first attempt, as most often
             return self._turn.on(rules.TurnStarted())
         reported = self._start.reported
-        resumed = resuming.resume(self._turn, steps)
+        resumed = rules.resume(self._turn, steps)
         needed_leave: tuple[str, ...] = ()
         for step in resumed.steps:
             if isinstance(step, rules.ModelReplied):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from actors.journal import records
-from actors.journal.records import AuditRecord
+from actors.journal.records import AUDIT, AuditRecord
 from connectors.admin.display import Complain, read_record
 from runtime.store.database import Inspection
 from runtime.store.rows import StoredRecord
@@ -17,7 +16,7 @@ def matching(
     rows: Inspection, chat: str, sender: str, since: float, complain: Complain
 ) -> Iterator[Found]:
     """Give the audit records that fit, the newest first."""
-    for row in rows.records(records.AUDIT, since):
+    for row in rows.records(AUDIT, since):
         body = read_record(row, AuditRecord, complain)
         if body is None:
             continue

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from actors.approvals import receipts as tool_receipt
-from actors.journal import records
 from actors.journal.history import (
     KINDS,
     Compacted,
@@ -18,7 +17,7 @@ from actors.journal.history import (
     Reset,
     read_chapter,
 )
-from actors.journal.records import ConversationRecord
+from actors.journal.records import CONVERSATION, ConversationRecord
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Inbound, ToolCall, Usage
 from actors.messages.state import outcome_of
@@ -356,7 +355,7 @@ def read_conversations(  # noqa: PLR0913  each filter has a name
     """
     found: list[Conversation] = []
     mark = past
-    for looked_at, row in enumerate(rows.records(records.CONVERSATION, past=past)):
+    for looked_at, row in enumerate(rows.records(CONVERSATION, past=past)):
         if len(found) == limit or looked_at == MOST_LOOKED_AT:
             return ConversationPage(found, mark)
         mark = (row.at, row.number)
@@ -413,7 +412,7 @@ def find_conversation(rows: Inspection, name: str) -> str:
     """
     if rows.events(name, limit=1):
         return name
-    found = (row.id for row in rows.records(records.CONVERSATION) if name in row.id)
+    found = (row.id for row in rows.records(CONVERSATION) if name in row.id)
     streams = list(itertools.islice(found, MOST_NAMED + 1))
     if not streams:
         raise MisuseError(

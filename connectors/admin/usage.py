@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.journal import records
-from actors.journal.records import UsageRecord
+from actors.journal.records import USAGE, UsageRecord
 from actors.messages.inbound import Usage
 from actors.messages.usage import Spent
 from actors.models.budget import Amount, Budget, Budgets, Limit
@@ -119,9 +118,7 @@ def sum_up(
     """
     total = UsageSum(TOTAL)
     sums: dict[str, UsageSum] = {}
-    for row in rows.records(
-        records.USAGE, since, FIRST if until == INF else (until, 0)
-    ):
+    for row in rows.records(USAGE, since, FIRST if until == INF else (until, 0)):
         body = read_record(row, UsageRecord, complain)
         if body is None:
             continue

@@ -36,8 +36,7 @@ from actors.webhooks.messages import Receiver, WebhookMetrics
 from connectors.admin import settings as applied
 from connectors.admin.settings import Origins, Way, written
 from connectors.app.accounts import edges_specs
-from connectors.app.agents_md import GuideSource as Guided
-from connectors.app.agents_md import steward_spec
+from connectors.app.agents_md import GuideSource as Guided, steward_spec
 from connectors.app.assembly import furnished, persona_folders, settled
 from connectors.app.hooks import Hooking
 from connectors.app.inspection import Gauges, editor_of, inside_type, write_tree

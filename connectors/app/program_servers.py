@@ -21,8 +21,7 @@ import msgspec
 import trio
 
 from actors.messages.inbound import ModelRequest
-from actors.rules.prompt import skills as rules
-from actors.rules.prompt import tools as tool_names
+from actors.rules.prompt import skills as rules, tools as tool_names
 from connectors.app.tool_sources import allotted, brought_by, skills_of
 from connectors.config.app import AppConfig
 from connectors.config.mcp import McpServerConfig

@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 import msgspec
 
-from actors.people import identity
-from actors.people import rows as people_rows
+from actors.people import identity, rows as people_rows
 from actors.people.identity import PeopleChange, Person
 from actors.people.rows import ALIAS, PERSON, PersonRow
 from actors.rules.text.secrets import AuditRedaction

@@ -36,9 +36,7 @@ from actors.messages.keys import account_of, parse_key, session_key
 from actors.people import rows as people_rows
 from actors.people.identity import Person
 from actors.rules.markers.descriptions import SPOKEN_TO, Mode
-from actors.rules.prompt import build as rules
-from actors.rules.prompt import skills as skill_rules
-from actors.rules.prompt import transcript
+from actors.rules.prompt import build as rules, skills as skill_rules, transcript
 from actors.rules.prompt.brief import NO_MEMORIES, Memories
 from actors.rules.prompt.build import Layer, tokens
 from actors.rules.prompt.window import fitted

@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING
 import anyio
 import trio
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse
-from mcp_types import jsonrpc_message_adapter as messages
+from mcp_types import (
+    JSONRPCError,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    jsonrpc_message_adapter as messages,
+)
 
 from connectors.mcp.connection import (
     LONGEST_COMPLAINT,

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Literal, TypeGuard, cast, get_args
 
 import msgspec
-from msgspec import Struct
-from msgspec import inspect as shapes
+from msgspec import Struct, inspect as shapes
 
 from connectors.chat.platforms import all_retired
 from connectors.settings.load import settings_type

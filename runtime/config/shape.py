@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, TypeGuard
 
-from msgspec import Meta
-from msgspec import inspect as shapes
+from msgspec import Meta, inspect as shapes
 
 from runtime import secret
 from runtime.config import messages as words

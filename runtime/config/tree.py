@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeGuard, cast
 
-from runtime.config.positions import Path as Way
-from runtime.config.positions import Place, Spot, locate
+from runtime.config.positions import Path as Way, Place, Spot, locate
 from runtime.errors import SettingsError
 
 INCLUDE = "include"

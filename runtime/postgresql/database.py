@@ -31,8 +31,7 @@ from runtime.postgresql.session import LOOKUP, Session
 from runtime.postgresql.threads import CHANGED, claim, is_held
 from runtime.sql import write
 from runtime.sql.database import PAGE, SqlInspection, SqlReader, SqlRepair
-from runtime.sql.read import Db as SqlDb
-from runtime.sql.read import Row as SqlRow
+from runtime.sql.read import Db as SqlDb, Row as SqlRow
 from runtime.store.copying import Row, Table, pages
 from runtime.store.database import Decide
 from runtime.store.rows import Commit

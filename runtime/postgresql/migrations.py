@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from runtime.errors import StoreRefusedError, StoreTooNewError
-from runtime.nodes import rows as leases
-from runtime.nodes import statements
+from runtime.nodes import rows as leases, statements
 from runtime.postgresql.server import Db
 from runtime.store.rows import PARTS
 

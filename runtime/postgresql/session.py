@@ -22,8 +22,7 @@ from runtime.errors import StoreUnavailableError
 from runtime.postgresql.server import Db
 from runtime.sql import facts, write
 from runtime.sql.facts import MOST_HITS, Lookup, marks
-from runtime.sql.read import Db as SqlDb
-from runtime.sql.read import Row
+from runtime.sql.read import Db as SqlDb, Row
 from runtime.store.facts import FactSearch
 from runtime.store.rows import Committed
 from runtime.store.vectors import cosine

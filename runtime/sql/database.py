@@ -18,8 +18,7 @@ import msgspec
 import trio
 
 from runtime.errors import MisuseError
-from runtime.sql import read as reads
-from runtime.sql import write as rows
+from runtime.sql import read as reads, write as rows
 from runtime.sql.facts import Lookup, SqlFacts
 from runtime.sql.read import DELIVERY, EVENT, MESSAGE, NEVER, RECORD, Db, Row
 from runtime.store.database import (

@@ -15,8 +15,7 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 import trio
 
 from runtime.errors import CorruptError, MisuseError, StoreError, StoreUnavailableError
-from runtime.sql import read as reads
-from runtime.sql import write as rows
+from runtime.sql import read as reads, write as rows
 from runtime.sql.facts import Lookup, SqlFacts
 from runtime.store.jobs import Job
 from runtime.store.port import Done, refuse_keys, refuse_limit, refuse_misuse

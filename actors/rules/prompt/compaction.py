@@ -20,8 +20,7 @@ from actors.messages.inbound import TranscriptLine
 from actors.rules.markers import tags
 from actors.rules.markers.actions import SaveFact, SetAgentState
 from actors.rules.markers.parser import parse
-from actors.rules.prompt import tools as tool_results
-from actors.rules.prompt import untrusted
+from actors.rules.prompt import tools as tool_results, untrusted
 from actors.rules.prompt.transcript import turn_starts
 from actors.rules.text import cleaning as foreign
 

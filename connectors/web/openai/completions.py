@@ -17,8 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from actors.messages.inbound import Address, Inbound
-from actors.messages.inbound import Usage as Tokens
+from actors.messages.inbound import Address, Inbound, Usage as Tokens
 from actors.transport import Earlier
 from connectors.chat.server_transport import caller_at
 from connectors.web.exchange import (

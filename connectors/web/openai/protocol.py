@@ -38,8 +38,7 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from actors.messages.inbound import Attachment, TranscriptLine
-from actors.messages.inbound import Usage as Tokens
+from actors.messages.inbound import Attachment, TranscriptLine, Usage as Tokens
 from connectors.web.server import ApiError
 from runtime.store.text import why_no_json
 

@@ -19,8 +19,7 @@ import msgspec
 from actors import names
 from actors.config.memory import MemoryConfig
 from actors.journal.parts import facts_commit, in_one_part
-from actors.memory import note_rules as notes
-from actors.memory import scopes
+from actors.memory import note_rules as notes, scopes
 from actors.memory.forgetting import marked
 from actors.memory.messages import (
     FactKind,

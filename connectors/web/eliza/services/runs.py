@@ -41,9 +41,8 @@ from actors.agents.rows import (
     StaffChange,
     StaffRows,
 )
-from actors.journal import records
 from actors.journal.parts import in_one_part
-from actors.journal.records import UsageRecord
+from actors.journal.records import USAGE, UsageRecord
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Inbound, ToolCall
 from actors.messages.keys import session_key
@@ -441,7 +440,7 @@ class RunReader:
     async def _used(self, agent_id: str) -> dict[str, UsageRecord]:
         """Read the ledger's rows of an agent, by message id."""
         agent = self._channels.need_agent(agent_id)
-        rows = await self._store.records(records.USAGE, agent, limit=MOST_USAGE)
+        rows = await self._store.records(USAGE, agent, limit=MOST_USAGE)
         return await trio.to_thread.run_sync(used_in, rows)
 
 

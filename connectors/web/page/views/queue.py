@@ -9,8 +9,7 @@ import msgspec
 import trio
 
 from actors import names
-from actors.journal import records
-from actors.journal.records import UsageRecord
+from actors.journal.records import USAGE, UsageRecord
 from actors.messages.inbound import DelegationChain, Inbound
 from actors.messages.keys import session_key
 from actors.protocol import StopDelegated
@@ -195,7 +194,7 @@ def runs_of(
 ) -> Iterator[tuple[float, UsageRecord]]:
     """Give what each attempt at a message used, and when it was stored."""
     for attempt in range(1, min(job.attempts, 20) + 1):
-        row = rows.record(records.USAGE, f"{job.id}#{attempt}")
+        row = rows.record(USAGE, f"{job.id}#{attempt}")
         body = None if row is None else read_record(row, UsageRecord, look.complain)
         if row is not None and body is not None:
             yield row.at, body

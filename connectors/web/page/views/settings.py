@@ -14,10 +14,10 @@ from connectors.admin.settings import (
     DEFAULT,
     ProposedSetting,
     Setting,
+    Way as SettingWay,
     header,
     setting_rows,
 )
-from connectors.admin.settings import Way as SettingWay
 from connectors.config.app import AppConfig
 from connectors.web.page.views.base import (
     LONGEST_TEXT,
