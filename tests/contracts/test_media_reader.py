@@ -7,8 +7,7 @@ import re
 import msgspec
 import pytest
 import trio.testing
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.errors import ModelBusyError, ModelRefusedError
 from actors.messages.inbound import Attachment, Media

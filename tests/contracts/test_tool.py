@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 import trio
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.collaboration.tools import Collaborate, ConsultMany
 from actors.config.collaboration import CollaborationConfig

@@ -14,8 +14,7 @@ import trio
 import trio.testing
 
 from tests.fakes.web.eliza import ANNA, API, ZOE
-from tests.fakes.web.page import ANNA as ANNAS_CHAT
-from tests.fakes.web.page import said_in
+from tests.fakes.web.page import ANNA as ANNAS_CHAT, said_in
 from tests.live.test_nodes import NAMES, SLOWLY, TwoNodes, free_port
 from tests.live.test_postgresql_faults import PAUSE
 from tests.processes.channels.test_page import speak, wait_answered

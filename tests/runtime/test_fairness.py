@@ -7,8 +7,7 @@ from collections import Counter, defaultdict, deque
 import pytest
 import trio
 import trio.testing
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from runtime.fairness import (
     FairLimiter,

@@ -7,8 +7,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from runtime.clock import SystemClock
 from runtime.ids import ALPHABET, LAST_MILLISECOND, TAIL_END, IdSource

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 import trio.testing
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from runtime.testing import open_test_system, wait_settled
 from tests.support.puppet import Puppet, crash, supervise, wait

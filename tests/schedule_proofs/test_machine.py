@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, get_args
 
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,

@@ -19,8 +19,7 @@ from actors.schedule.appointments import Appointment
 from actors.schedule.rows import KIND, as_entry, read
 from runtime.store.rows import Commit
 from tests.fakes.company.company import EPOCH
-from tests.simulation.rooms import EVERY as ROOMS_EVERY
-from tests.simulation.rooms import FIRST as ROOMS_FIRST
+from tests.simulation.rooms import EVERY as ROOMS_EVERY, FIRST as ROOMS_FIRST
 from tests.simulation.workload import PLATFORMS, SENDERS, canary
 
 if TYPE_CHECKING:

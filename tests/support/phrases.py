@@ -8,15 +8,14 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from actors.commands import dispatch as desk
-from actors.commands import people as desk_people
-from actors.commands import registry
-from actors.commands import status as desk_reports
-from actors.memory import notebook as jotting
-from actors.memory import notes as noting
-from actors.memory import review as considering
-from actors.rules.markers import outcomes as confirming
-from actors.rules.markers import parser as markers
+from actors.commands import (
+    dispatch as desk,
+    people as desk_people,
+    registry,
+    status as desk_reports,
+)
+from actors.memory import notebook as jotting, notes as noting, review as considering
+from actors.rules.markers import outcomes as confirming, parser as markers
 from actors.rules.text import durations as spans
 from actors.schedule import messages as arrangement
 from actors.turn import actions as conducting

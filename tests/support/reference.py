@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 import click
-from msgspec import inspect as shapes
-from msgspec import structs
+from msgspec import inspect as shapes, structs
 
 from actors.hooks.book import FinishedTurn, HookSubject
 from actors.hooks.chain import Event

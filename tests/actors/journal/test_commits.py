@@ -6,8 +6,7 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.journal.answers import Answer
 from actors.journal.commits import (

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.journal import records
 from actors.journal.history import Conversation, Deferred, Exchanged

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.journal.clock import DAY, LEAP, LONG_ENOUGH, KnownTime, SureTime
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from actors.journal import answers
-from actors.journal import notices as telling
+from actors.journal import answers, notices as telling
 from actors.journal.answers import Answer
 from actors.journal.notices import Announcer, Subscription
 from actors.messages.inbound import TranscriptLine

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.messages.expiry import Expiry, ExpiryRule, cutoff, expired, last_reset
 

@@ -6,8 +6,7 @@ import math
 from typing import TYPE_CHECKING, Literal, get_args
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from actors.errors import ModelFault

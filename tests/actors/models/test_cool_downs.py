@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import trio
 import trio.testing
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors import names
 from actors.models.accounts import Accounts

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import trio
 import trio.testing
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from actors import names
 from actors.messages.inbound import Usage

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 import trio
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from trio.testing import MockClock
 
 from actors.errors import DeliveryBusyError, DeliveryRefusedError, DeliveryUnknownError

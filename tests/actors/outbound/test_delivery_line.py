@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from actors.outbound.retry import MOST_IN_LINE, DeliveryLine
 from tests.support.tiers import examples

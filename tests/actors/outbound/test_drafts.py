@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.journal.splitting import opened, split
 from actors.outbound.draft_rules import DraftMessage, EditDraft, PlaceDraft, ReplyDrafts

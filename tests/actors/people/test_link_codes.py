@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.people.people import HOLDS_FOR, MOST_CODES, LinkCodes, RedeemedCode
 from actors.rules.text.codes import MOST_TRIES, TRIES_WITHIN

@@ -7,8 +7,7 @@ from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from actors.rules.text.durations import in_words, instant, shown
 from actors.schedule.recurrence import (

@@ -6,8 +6,7 @@ from datetime import UTC, tzinfo
 from typing import Any
 
 import msgspec
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.messages.inbound import Address
 from actors.schedule.appointments import Appointment, name_of, settle

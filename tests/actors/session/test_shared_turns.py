@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import trio
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.journal.answers import PendingMessage
 from actors.journal.commits import as_accept

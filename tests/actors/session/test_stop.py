@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio.testing
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from msgspec import structs
 
 from actors import names

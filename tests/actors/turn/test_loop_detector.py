@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.messages.inbound import ToolCall
 from actors.turn.limits import POLLING, LoopDetector, LoopLimits, LoopStep, signature

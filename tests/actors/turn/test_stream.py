@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import trio
 import trio.testing
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.protocol import StartTurn, TurnProgressed, TurnReported, TurnStreamed
 from actors.turn.stream import MOVE_PACE, AnswerStream

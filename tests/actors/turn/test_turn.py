@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import cycle
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from actors.journal.answers import ACKNOWLEDGEMENT

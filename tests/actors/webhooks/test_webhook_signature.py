@@ -10,8 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.webhooks.signature import (
     Rejected,

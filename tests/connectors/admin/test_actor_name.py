@@ -6,8 +6,7 @@ import re
 
 import click
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from connectors.admin.tree import find_name
 from connectors.commands import forget_person, pairing, people

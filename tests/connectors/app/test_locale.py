@@ -14,15 +14,13 @@ from actors.approvals.board import ApprovalBoard
 from actors.approvals.permissions import ApprovalRefused, ApprovalTerms, OpenApproval
 from actors.delegation import loop_guard
 from actors.delegation.loop_guard import DelegationLimits
-from actors.inbound import hooks
-from actors.inbound import undeliverable as bounce
+from actors.inbound import hooks, undeliverable as bounce
 from actors.journal.answers import deferral
 from actors.journal.outbox import GOES_ON
 from actors.messages.commands import ApprovalDecision
 from actors.messages.inbound import Address, DelegationChain, Inbound
 from actors.messages.state import Postpone
-from actors.models import classify
-from actors.models import pool as tries
+from actors.models import classify, pool as tries
 from actors.models.budget import Budget, Limit, refusal
 from actors.outbound import drafts as drafting
 from actors.outbound.draft_rules import WITHDRAWN
@@ -32,13 +30,16 @@ from actors.rules.groups import access as agent_access
 from actors.rules.groups.routes import Unrouted, route, routing_table
 from actors.rules.markers import parser as markers
 from actors.rules.prompt import untrusted
-from actors.session import attempt, lifecycle, outcomes, session
-from actors.session import outbox as outgoing
-from actors.session import progress as signals
-from actors.session import stop as stopping
-from actors.turn import autonomy, turn
-from actors.turn import machine as turn_rules
-from actors.turn import request as room
+from actors.session import (
+    attempt,
+    lifecycle,
+    outbox as outgoing,
+    outcomes,
+    progress as signals,
+    session,
+    stop as stopping,
+)
+from actors.turn import autonomy, machine as turn_rules, request as room, turn
 from actors.turn.calling import NOBODY, REASONS, TOO_LONG
 from actors.turn.limits import TokenAllowance
 from actors.turn.machine import SEES_NOTHING, ModelFailed

@@ -11,8 +11,7 @@ import msgspec
 import pytest
 import trio
 import trio.testing
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from msgspec.structs import replace
 
 from actors.config.limits import ApprovalConfig

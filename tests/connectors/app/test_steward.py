@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.config.agents import AgentConfig
 from connectors.app import agents_md as guide

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from connectors.admin.display import lasting, moment, when
 from connectors.cli import callboard, run

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.config.agents import AgentConfig
 from actors.config.limits import LimitsConfig

@@ -9,8 +9,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from connectors.fetch.fetcher import body_for
 from connectors.fetch.messages import (

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.errors import DeliveryRefusedError
 from connectors.config.tools import FilesConfig

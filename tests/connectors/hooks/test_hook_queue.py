@@ -5,8 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from actors.hooks.book import AskHook, HookSubject
-from connectors.hooks.hook import WAITING_PER_CALL, PendingQuestion, QuestionQueue
-from connectors.hooks.hook import owner_of as owner
+from connectors.hooks.hook import (
+    WAITING_PER_CALL,
+    PendingQuestion,
+    QuestionQueue,
+    owner_of as owner,
+)
 from runtime.actor.reply import Reply
 from runtime.fairness import most_of_one
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.hooks.book import AskHook, FinishedTurn, HookSubject, TellHook
 from actors.hooks.chain import Verdict

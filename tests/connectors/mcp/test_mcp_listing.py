@@ -8,8 +8,7 @@ from typing import Any, cast
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from connectors.mcp.connection import (
     LARGEST_MESSAGE,

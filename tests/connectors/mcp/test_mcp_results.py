@@ -7,8 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.messages.inbound import ToolResult
 from connectors.mcp.session import EMPTY, LARGEST_IMAGE, MOST_PARTS, result_of

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.errors import ModelBusyError, ModelError, ModelRefusedError
 from actors.messages.inbound import ModelAnswer, ModelRequest, TranscriptLine, Usage

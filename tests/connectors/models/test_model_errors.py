@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.errors import ModelBusyError
 from connectors.config.models import OpenAIModelConfig
-from connectors.models import anthropic as anthropic_errors
-from connectors.models import google as google_errors
-from connectors.models import provider_errors
+from connectors.models import (
+    anthropic as anthropic_errors,
+    google as google_errors,
+    provider_errors,
+)
 from connectors.models.http.connections import likely_base
 from connectors.models.ollama import OllamaFormat
 from connectors.models.provider_errors import (

@@ -5,8 +5,7 @@ from __future__ import annotations
 import httpx
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.errors import ModelBusyError, ModelError, ModelRefusedError
 from connectors.models.provider_errors import (

@@ -7,8 +7,7 @@ import itertools
 import httpx
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.errors import ModelBusyError, ModelError, ModelRefusedError
 from actors.messages.inbound import ModelAnswer, Usage

@@ -9,8 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from connectors.config.app import AppConfig, StoreConfig
 from connectors.config.tools import SandboxConfig, WorkspaceConfig

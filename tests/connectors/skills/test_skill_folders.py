@@ -8,8 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from connectors.skills.folder import (
     BundleError,

@@ -6,8 +6,7 @@ from fractions import Fraction
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.messages.inbound import Address, ToolCall, ToolContext, ToolResult
 from connectors.tools.arguments import ArgumentsError, decode_arguments, schema_of

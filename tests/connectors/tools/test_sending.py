@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 import trio
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.errors import ToolError
 from actors.messages.inbound import Image, ToolCall, ToolResult

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from connectors.config.tools import WorkspaceConfig
 from connectors.tools.workspace.files import MAX_ENTRIES, ReadFileArguments, excerpt

@@ -7,8 +7,7 @@ import contextlib
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.messages.inbound import Attachment
 from connectors.web.openai.protocol import (

@@ -7,11 +7,9 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from actors.messages.inbound import TranscriptLine
-from actors.messages.inbound import Usage as Tokens
+from actors.messages.inbound import TranscriptLine, Usage as Tokens
 from connectors.web.openai.protocol import (
     CLIENT_INSTRUCTIONS,
     ClientConversation,

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 import pytest
 import trio
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     invariant,

@@ -19,8 +19,7 @@ from tests.fakes.slack.replies import Reply
 from tests.fakes.telegram import api as bot_api
 from tests.fakes.whatsapp import graph
 from tests.support.chat.matrix_bed import ROOM, ZOE
-from tests.support.chat.slack_bed import DIRECT
-from tests.support.chat.slack_bed import ZOE as SLACK_ZOE
+from tests.support.chat.slack_bed import DIRECT, ZOE as SLACK_ZOE
 from tests.support.chat.telegram_bed import ZOE as TELEGRAM_ZOE
 
 if TYPE_CHECKING:

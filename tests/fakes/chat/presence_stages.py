@@ -14,15 +14,12 @@ from connectors.chat.telegram.events import read_message
 from connectors.chat.telegram.markup import SIGNS
 from tests.fakes.chat.presence import Screen
 from tests.fakes.discord.world import CHANNEL
-from tests.fakes.web.page import ANNA as ANNA_THERE
-from tests.fakes.web.page import PageBed, open_page
+from tests.fakes.web.page import ANNA as ANNA_THERE, PageBed, open_page
 from tests.fakes.whatsapp.stage import WhatsAppPresence
 from tests.support.chat.discord_bed import DiscordBed, open_bed
 from tests.support.chat.matrix_bed import ANNA, ROOM, ZOE, MatrixBed
-from tests.support.chat.slack_bed import CREW, SlackBed
-from tests.support.chat.slack_bed import ZOE as PERSON
-from tests.support.chat.telegram_bed import ZOE as ZOE_THERE
-from tests.support.chat.telegram_bed import BotBed
+from tests.support.chat.slack_bed import CREW, ZOE as PERSON, SlackBed
+from tests.support.chat.telegram_bed import ZOE as ZOE_THERE, BotBed
 from tests.support.chat.whatsapp_bed import WhatsAppBed
 
 if TYPE_CHECKING:

@@ -23,9 +23,7 @@ from tests.fakes.telegram.stage import TelegramStage
 from tests.fakes.tools.sent_files import SentFiles
 from tests.fakes.web.channel import Channel, content_of, open_channel
 from tests.fakes.web.channel_stage import WebStage
-from tests.fakes.web.eliza import ANNA as ANNA_ID
-from tests.fakes.web.eliza import ZOE as ZOE_ID
-from tests.fakes.web.eliza import open_web
+from tests.fakes.web.eliza import ANNA as ANNA_ID, ZOE as ZOE_ID, open_web
 from tests.fakes.web.page_stage import open_page_stage
 from tests.fakes.websocket.stage import SocketStage
 from tests.fakes.whatsapp.stage import open_whatsapp

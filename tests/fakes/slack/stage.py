@@ -6,8 +6,7 @@ from html import escape
 
 import trio
 
-from tests.support.chat.slack_bed import DIRECT, SlackBed
-from tests.support.chat.slack_bed import ZOE as PERSON
+from tests.support.chat.slack_bed import DIRECT, ZOE as PERSON, SlackBed
 
 
 class SlackStage:

@@ -9,8 +9,7 @@ import httpx
 import trio
 
 from connectors.web.eliza.messages import to_uuid
-from tests.fakes.web.eliza import API
-from tests.fakes.web.eliza import ZOE as ZOE_ID
+from tests.fakes.web.eliza import API, ZOE as ZOE_ID
 
 if TYPE_CHECKING:
     from tests.fakes.web.eliza import WebBed

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 import pytest
 
-from actors.config import access
-from actors.config import prompt as prompts
-from actors.config import schedule as later
+from actors.config import access, prompt as prompts, schedule as later
 from actors.config.agents import AgentConfig, HiringConfig
 from actors.config.limits import (
     ApprovalConfig,
@@ -43,11 +41,15 @@ from connectors.chat.terminal.platform import TerminalConfig
 from connectors.chat.websocket.platform import WebSocketConfig
 from connectors.chat.whatsapp import platform as whatsapp
 from connectors.commands import shipped_settings
-from connectors.config import app as edges
-from connectors.config import app as notebook
-from connectors.config import hooks, models, tools
-from connectors.config import mcp as further
-from connectors.config import models as memory
+from connectors.config import (
+    app as edges,
+    app as notebook,
+    hooks,
+    mcp as further,
+    models,
+    models as memory,
+    tools,
+)
 from connectors.config.app import AppConfig
 from connectors.config.hooks import HookConfig
 from connectors.settings.load import load_app

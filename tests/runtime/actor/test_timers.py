@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from runtime.actor.dispatcher import MESSAGES_PER_TURN, Turn
 from runtime.actor.timers import SWEEP_ABOVE, Timers

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from runtime.config import messages as words
 from runtime.config.loader import Complaint, Origin, decode, load

@@ -6,8 +6,7 @@ import tomllib
 from typing import TYPE_CHECKING, cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from runtime.config.positions import Path, Place, Spot, locate
 

@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from msgspec import Meta
-from msgspec import inspect as shapes
+from hypothesis import given, strategies as st
+from msgspec import Meta, inspect as shapes
 
 from runtime.config.messages import sample, toml, wanted
 from runtime.config.tree import build, inherit, merge, parse

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from math import ceil
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from runtime.nodes.membership import homes, moves
 from runtime.nodes.rows import LeaseRow

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from runtime.sqlite import vectors as sqlite_vectors
 from runtime.sqlite.database import backup, restore

@@ -15,8 +15,7 @@ import trio
 import trio.testing
 
 from runtime.errors import DuplicateError, MisuseError, StoreUnavailableError
-from runtime.sql import read as sql_reads
-from runtime.sql import write as sql_rows
+from runtime.sql import read as sql_reads, write as sql_rows
 from runtime.sqlite import store as sqlite_store
 from runtime.sqlite.file import SqliteFile, SqliteOptions
 from runtime.sqlite.migrations import MIGRATIONS

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import psycopg
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from psycopg import errors
 
 from runtime.errors import (
@@ -15,8 +14,12 @@ from runtime.errors import (
     StoreRefusedError,
     StoreUnavailableError,
 )
-from runtime.postgresql.server import PostgresqlServer, is_away, stored
-from runtime.postgresql.server import given as read_back
+from runtime.postgresql.server import (
+    PostgresqlServer,
+    given as read_back,
+    is_away,
+    stored,
+)
 
 TEXTS = st.text(alphabet="\x00\x01\x02a") | st.text()
 

@@ -6,8 +6,7 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from connectors.chat.websocket.frames import FrameError, read
 from connectors.web.openai.protocol import decode_request

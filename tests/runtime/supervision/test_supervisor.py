@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 import trio
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from trio.testing import MockClock
 
 from runtime.actor.actor import Actor

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from runtime.telemetry.log_file import Follower, fields_of, log_file, older, read_lines
 from runtime.telemetry.logs import EventLog, Value, is_journal, writing

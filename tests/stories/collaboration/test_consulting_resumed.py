@@ -8,8 +8,7 @@ import msgspec
 import pytest
 import trio
 import trio.testing
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from actors.collaboration import questions as asking_round
 from actors.config.agents import AgentConfig

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 import trio.testing
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from actors.config.agents import AgentConfig
 from actors.config.collaboration import CollaborationConfig

@@ -8,8 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from actors import names
-from actors import tree as supervisor
+from actors import names, tree as supervisor
 from actors.agents.agent import Agent
 from actors.config.agents import AgentConfig
 from actors.config.limits import LimitsConfig

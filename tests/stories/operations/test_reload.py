@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import trio
 import trio.testing
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from actors import names
 from actors.models.catalogue import of_one

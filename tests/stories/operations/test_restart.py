@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 import trio.testing
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from actors.config.agents import AgentConfig
 from actors.errors import DeliveryBusyError

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import trio
 import trio.testing
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from msgspec import structs
 
 from actors.config.presence import PresenceConfig

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 import trio.testing
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from actors.config.limits import LimitsConfig
 from tests.fakes.company.company import (

@@ -9,8 +9,7 @@ import msgspec
 import pytest
 import trio
 import trio.testing
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from actors.config.agents import AgentConfig
 from actors.messages.inbound import ToolResult, ToolSpec

@@ -24,8 +24,7 @@ from runtime.ids import IdSource
 from tests.fakes.chat.console import FakeConsole
 from tests.fakes.media import PNG
 from tests.fakes.web.eliza import ANNA, BEN, ZOE, WebBed
-from tests.fakes.web.page import ANNA as ANNA_PAGE
-from tests.fakes.web.page import JSON, PageBed, form_of, said_in
+from tests.fakes.web.page import ANNA as ANNA_PAGE, JSON, PageBed, form_of, said_in
 from tests.fakes.websocket.client import SocketClient
 from tests.support.defaults.places import Place, Said
 from tests.support.defaults.waiting import PATIENCE, until

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.rules.markers.outcomes import (
     ENGLISH,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.rules.markers.json_answers import MOST, EnvelopeSanitizer
 from actors.rules.markers.parser import ParsedAnswer, ParserRules, cleaner, parse

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from actors.agents.persona import Persona
 from actors.config.agents import UNLESS_TOLD, AgentConfig, MarkerFamily
 from actors.config.prompt import ContextConfig, LayerBudgets
-from actors.rules.markers import descriptions as mark_texts
-from actors.rules.markers import tags
+from actors.rules.markers import descriptions as mark_texts, tags
 from actors.rules.markers.actions import FAMILY
 from actors.rules.markers.parser import parse
 from actors.rules.prompt.brief import Brief

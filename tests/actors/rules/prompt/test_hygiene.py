@@ -6,8 +6,7 @@ import string
 import unicodedata
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.messages.inbound import TranscriptLine
 from actors.rules.prompt.untrusted import (

@@ -6,8 +6,7 @@ import string
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.rules.text.secrets import MOST_LOGGED, SHOWN, excerpt, redacted
 

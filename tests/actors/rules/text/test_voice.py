@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from time import perf_counter
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.rules.text.translations import (
     LONGEST,

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 
 from connectors.chat.bookmarks import ReadMarks
-from connectors.chat.discord import inbound as slash
-from connectors.chat.discord import markup
+from connectors.chat.discord import inbound as slash, markup
 from connectors.chat.discord.events import (
     DiscordMessage,
     DiscordScene,

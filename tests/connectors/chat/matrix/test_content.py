@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from actors.messages.inbound import Address
 from connectors.chat.matrix import content

@@ -6,8 +6,7 @@ from base64 import b64encode
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from actors.messages.inbound import Quoted
 from connectors.chat.qq.api import (

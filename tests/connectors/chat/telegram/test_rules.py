@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from connectors.chat.bookmarks import ConnectorShelf
 from connectors.chat.markup.dialect import utf16

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import trio
 import trio.testing
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from wsproto import ConnectionType
 from wsproto.connection import Connection
 from wsproto.events import CloseConnection, Ping, TextMessage

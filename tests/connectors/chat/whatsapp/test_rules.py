@@ -7,12 +7,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from connectors.chat import requests as faults
-from connectors.chat.whatsapp import events, markup
-from connectors.chat.whatsapp import events as errors
+from connectors.chat.whatsapp import events, events as errors, markup
 from connectors.chat.whatsapp.inbound import OPEN_FOR, ReplyWindows
 from tests.fakes.whatsapp.graph import FakeGraph, refusal
 from tests.support.chat.whatsapp_bed import ANNA, ROY, ZOE

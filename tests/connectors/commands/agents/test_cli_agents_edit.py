@@ -6,8 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from connectors.chat.terminal.transport import listen_at, socket_beside
 from connectors.cli import run

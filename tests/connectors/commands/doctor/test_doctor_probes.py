@@ -13,8 +13,7 @@ import pytest
 import trio
 import trio.testing
 from click.testing import CliRunner
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.messages.inbound import Address
 from actors.schedule.appointments import Appointment

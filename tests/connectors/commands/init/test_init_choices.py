@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, cast, get_args
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.errors import ModelFault
 from connectors.commands import shipped_settings

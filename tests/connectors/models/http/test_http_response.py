@@ -6,8 +6,7 @@ import itertools
 
 import httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from connectors.models.http.connections import MAX_SILENT_BYTES, HttpResponse
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import trio
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from connectors.web.eliza.platform import WebConfig
 from connectors.web.eliza.services.sessions import MINUTE, SessionTimeouts, span

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.inbound import connector
 from actors.memory.note_rules import CATEGORIES
@@ -23,8 +22,7 @@ from connectors.config import checks
 from connectors.config.shipped import shipped_settings
 from connectors.web import request as server
 from connectors.web.page import logins, request, site, words
-from connectors.web.page.chat import files, service
-from connectors.web.page.chat import routes as chats
+from connectors.web.page.chat import files, routes as chats, service
 from connectors.web.page.views import (
     all_views,
     base,
