@@ -23,9 +23,9 @@ from runtime.postgresql.server import Db
 from runtime.sql import facts, write
 from runtime.sql.facts import MOST_HITS, Lookup, marks
 from runtime.sql.read import Db as SqlDb, Row
+from runtime.sql.vectors import compare
 from runtime.store.facts import FactSearch
 from runtime.store.rows import Committed
-from runtime.store.vectors import cosine
 
 OTHERWISE = {
     # A record that is replaced gets a new number: it is the one written last.
@@ -176,15 +176,16 @@ def alike(
 ) -> dict[int, float]:
     """Say how alike the question and vectors of its scopes are; see `Lookup`.
 
-    Compared here, by our own arithmetic, one after the other: a scope has hundreds of
-    facts, not millions.
+    Compared here, one after the other: a scope has hundreds of facts, not millions.
+    Not done: pgvector, whose type a dump can only be restored with where it is
+    installed, and which needs a second column beside the bytes.
     """
     rows = db.execute(
         f"""SELECT number, vector FROM fact_vector WHERE scope IN ({marks(there)})
         AND space = ? AND length(vector) = ?""",
         (*there, asked.space, len(asked.vector)),
     )
-    found = {number: cosine(asked.vector, vector) for number, vector in rows}
+    found = compare(asked.vector, ((number, vector) for number, vector in rows))
     near = heapq.nsmallest(asked.limit, found, key=lambda each: (-found[each], each))
     return {each: found[each] for each in (*near, *besides) if each in found}
 

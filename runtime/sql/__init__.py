@@ -11,5 +11,6 @@ __all__ = [
     "facts",
     "read",
     "store",
+    "vectors",
     "write",
 ]

@@ -26,6 +26,7 @@ from runtime.errors import (
 )
 from runtime.sql.database import SqlInspection, SqlReader, SqlRepair
 from runtime.sql.read import Db, Row
+from runtime.sql.vectors import LOOKUP, extension, teach
 from runtime.sqlite.copying import SqliteRows, copy_whole, unfinished_beside
 from runtime.sqlite.errors import DAMAGED, translate
 from runtime.sqlite.file import (
@@ -39,7 +40,6 @@ from runtime.sqlite.file import (
     size_of,
 )
 from runtime.sqlite.migrations import MIGRATIONS, migrate
-from runtime.sqlite.vectors import LOOKUP, extension, teach
 
 Link = Callable[[Path, Path], object]
 

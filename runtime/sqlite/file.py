@@ -18,6 +18,7 @@ import msgspec
 
 from runtime.disk import flush_folder
 from runtime.errors import StoreRefusedError, StoreTooNewError, StoreUnavailableError
+from runtime.sql.vectors import extension, teach
 from runtime.sqlite.errors import DAMAGED, DISK, refused_by_system, translate
 from runtime.sqlite.migrations import (
     MIGRATIONS,
@@ -26,7 +27,6 @@ from runtime.sqlite.migrations import (
     refuse_foreign,
     refuse_incomplete,
 )
-from runtime.sqlite.vectors import extension, teach
 
 KEPT = ".before-restore"
 """Stands behind a database's name where `restore` keeps it."""

@@ -21,6 +21,7 @@ import apsw
 
 from runtime.errors import MisuseError, StoreError, StoreUnavailableError
 from runtime.sql.store import SqlStore
+from runtime.sql.vectors import LOOKUP
 from runtime.sqlite.errors import DAMAGED, DISK, translate
 from runtime.sqlite.file import (
     FileLock,
@@ -29,7 +30,6 @@ from runtime.sqlite.file import (
     present_identities,
     size_of,
 )
-from runtime.sqlite.vectors import LOOKUP
 from runtime.store.jobs import Job, JobQueue
 from runtime.store.rows import ANY_KIND
 from runtime.store.threads import DatabaseThread, Ended, GroupEnded, Report, damage_of

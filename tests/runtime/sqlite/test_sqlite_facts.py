@@ -11,7 +11,7 @@ import apsw
 import pytest
 from hypothesis import given, strategies as st
 
-from runtime.sqlite import vectors as sqlite_vectors
+from runtime.sql import vectors as sql_vectors
 from runtime.sqlite.database import backup, restore
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.migrations import MIGRATIONS
@@ -148,7 +148,7 @@ vectors = st.lists(numbers, min_size=1, max_size=20).map(pack)
 
 def taught(library: Path | None) -> apsw.Connection:
     db = apsw.Connection(":memory:")
-    sqlite_vectors.teach(db, library)
+    sql_vectors.teach(db, library)
     return db
 
 
@@ -159,7 +159,7 @@ def test_distances_are_the_same_with_and_without_the_library(
     size = min(len(first), len(second))
     pair = (first[:size], second[:size])
     question = "SELECT vec_distance_cosine(vec_int8(?), vec_int8(?))"
-    library = sqlite_vectors.extension()
+    library = sql_vectors.extension()
     assert library is not None
     fast, slow = taught(library), taught(None)
     found = fast.execute(question, pair).get
@@ -172,12 +172,24 @@ def test_distances_are_the_same_with_and_without_the_library(
     slow.close()
 
 
+@given(asked=vectors, others=st.lists(vectors, max_size=5))
+def test_vectors_of_another_database_are_compared_alike(
+    asked: bytes, others: list[bytes]
+) -> None:
+    fitting = [each for each in others if len(each) == len(asked)]
+    numbered = list(enumerate([*fitting, asked, bytes(len(asked))], 7))
+    found = sql_vectors.compare(asked, numbered)
+    assert [*found] == [number for number, _ in numbered]
+    for number, vector in numbered:
+        assert found[number] == pytest.approx(cosine(asked, vector), abs=1e-5)
+
+
 def test_a_library_that_cannot_be_loaded_is_done_without(tmp_path: Path) -> None:
     db = apsw.Connection(":memory:")
-    assert not sqlite_vectors.teach(db, tmp_path / "vec0")
+    assert not sql_vectors.teach(db, tmp_path / "vec0")
     assert db.execute("SELECT vec_distance_cosine(x'01', x'01')").get == 0.0
     with pytest.raises(apsw.ExtensionLoadingError):
-        db.load_extension(str(sqlite_vectors.extension()))
+        db.load_extension(str(sql_vectors.extension()))
     db.close()
 
 
