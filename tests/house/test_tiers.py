@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import threading
+import traceback
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+import trio
+from trio.testing import MockClock
 
+from tests.support import hangs
 from tests.support.tiers import is_deep
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
 
 ROOT = Path(__file__).parents[2]
 
@@ -48,6 +58,44 @@ def run_pytest(folder: Path, *arguments: str) -> str:
         check=False,
     )
     return done.stdout
+
+
+async def wait_for_ever() -> None:
+    await trio.sleep_forever()
+
+
+async def take_turns() -> None:
+    while True:
+        await trio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize("act", [wait_for_ever, take_turns])
+def test_who_gets_nowhere_in_virtual_time_is_ended_at_once(
+    act: Callable[[], Awaitable[None]],
+) -> None:
+    with pytest.raises(trio.TrioInternalError) as caught:
+        trio.run(act, clock=MockClock(autojump_threshold=0))
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "turns of the loop, and no time has passed" in shown
+
+
+def test_who_does_not_give_way_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        while True:
+            pass
+
+    monkeypatch.setattr(hangs, "LONGEST_TURN", 0.2)
+    with pytest.raises(hangs.EndlessError, match="did not give way"):
+        trio.run(run, clock=MockClock(autojump_threshold=0))
+    assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
+
+
+async def test_a_thread_that_is_waited_for_may_take_its_time(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    monkeypatch.setattr(hangs, "MOST_AT_ONCE", 1000)
+    assert autojump_clock.autojump_threshold == 0
+    await trio.to_thread.run_sync(threading.Event().wait, 0.2)
 
 
 @pytest.fixture

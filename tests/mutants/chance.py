@@ -40,8 +40,13 @@ DEFAULTS = {
     *((function, "encoding", "'utf-8'") for function in ENCODED),
     ("zip", "strict", "True"),
     ("run", "check", "False"),
+    ("dataclass", "frozen", "True"),
+    ("dataclass", "kw_only", "True"),
 }
-"""Function, argument, value: what holds without, or in a program without a mistake."""
+"""Function, argument, value: what holds without, or in a program without a mistake.
+
+That nobody assigns to what is frozen, and that arguments are named, is what the type
+checkers look at."""
 
 MUCH = 60
 """From here on a number is a time or a bound that one more does not change."""

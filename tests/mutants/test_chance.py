@@ -39,6 +39,7 @@ def room_for(count: Literal[5], log: Log, *, most: int = 9) -> bool:
 
 async def go(log: Log) -> None:
     zip(log, log, strict=True)
+    dataclass(frozen=True)
     option("--room", help="who goes in")
     log.room = None
     \"\"\"Where there is any.\"\"\"

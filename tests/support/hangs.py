@@ -8,16 +8,24 @@ that one test failed and starts another worker for those that follow.
 An actor takes what is raised in it for a failure of its own, and the test goes on
 without that actor's work. So a test that is over its time fails for that reason,
 whatever came of it.
+
+A test in virtual time need not wait for that. It is ended at once where tasks take turn
+after turn and no time passes, or all wait for ever, and nothing outside of the loop
+could change it; and where a task does not give way.
 """
 
 from __future__ import annotations
 
 import faulthandler
 import os
+import signal
+import threading
 import time
 from typing import TYPE_CHECKING
 
 import pytest
+import trio
+from trio.testing import MockClock
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -28,7 +36,90 @@ LONGER = "a_process_may_take_longer"
 STDERR = pytest.StashKey[int]()
 BEGAN = pytest.StashKey[float]()
 
+# Chosen: no test of the kernel, of Telegram or of sessions has a thousand (measured).
+MOST_AT_ONCE = 10_000
+"""Turns of the loop in one instant of virtual time."""
+
+LONGEST_TURN = 8.0
+"""Seconds of the processor, whatever else the machine does, for one turn of such a
+loop: whose task then runs never gives way."""
+
 TOO_LONG = "The test took longer than its {seconds:g} s; what follows came of that."
+
+
+class EndlessError(BaseException):
+    """No time passes in a test that goes by virtual time, and never will."""
+
+
+class Turns(trio.abc.Instrument):
+    """Counts the turns of a loop while its virtual time stands still."""
+
+    def __init__(self, clock: MockClock) -> None:
+        self._clock = clock
+        self._at = clock.current_time()
+        self._turns = 0
+
+    def before_io_wait(self, timeout: float) -> None:
+        """Count one; end the run when there were too many."""
+        del timeout
+        self._may_take(LONGEST_TURN)
+        now = self._clock.current_time()
+        if now != self._at:
+            self._at, self._turns = now, 0
+        self._turns += 1
+        if self._turns % MOST_AT_ONCE == 0 and is_alone():
+            # Why not raise here: trio would only take the instrument away.
+            trio.lowlevel.current_trio_token().run_sync_soon(end)
+
+    def after_run(self) -> None:
+        """Measure no more."""
+        self._may_take(0.0)
+
+    @staticmethod
+    def _may_take(seconds: float) -> None:
+        if threading.current_thread() is threading.main_thread():
+            signal.setitimer(signal.ITIMER_VIRTUAL, seconds, seconds)
+
+
+def is_alone() -> bool:
+    """Tell whether no thread, process or socket could wake a task of this loop."""
+    idle = ("MainThread", "Trio thread")
+    threads = (each.name for each in threading.enumerate())
+    waiting = trio.lowlevel.current_statistics().io_statistics
+    # One waits for what wakes the loop from other threads.
+    reads = getattr(waiting, "tasks_waiting_read", 2)
+    writes = getattr(waiting, "tasks_waiting_write", 1)
+    limiter = trio.to_thread.current_default_thread_limiter()
+    is_quiet = reads <= 1 and not writes and not limiter.borrowed_tokens
+    return is_quiet and all(name.startswith(idle) for name in threads)
+
+
+def end() -> None:
+    """End a run whose tasks get nowhere."""
+    text = f"{MOST_AT_ONCE:,} turns of the loop, and no time has passed"
+    raise EndlessError(text)
+
+
+def give_way(_number: int, _frame: object) -> None:
+    """End a task that does not."""
+    text = f"a task ran for {LONGEST_TURN:g} s of the processor and did not give way"
+    raise EndlessError(text)
+
+
+def watch_turns() -> None:
+    """Have every loop that goes by virtual time be counted."""
+    signal.signal(signal.SIGVTALRM, give_way)
+    start_clock = MockClock.start_clock
+
+    def start(clock: MockClock) -> None:
+        start_clock(clock)
+        trio.lowlevel.add_instrument(Turns(clock))
+
+    monkey = pytest.MonkeyPatch()
+    monkey.setattr(MockClock, "start_clock", start)
+
+
+watch_turns()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

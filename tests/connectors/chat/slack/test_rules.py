@@ -15,6 +15,7 @@ from connectors.chat.requests import (
 from connectors.chat.slack.events import (
     Mark,
     Ours,
+    Reason,
     SlackMessage,
     SlackSkipped,
     after,
@@ -95,12 +96,16 @@ def test_what_people_wrote_reads_as_on_the_screen(raw: str, shown: str) -> None:
         ({"type": "message", "channel": "C1", "user": "U1"}, "malformed"),
     ],
 )
-def test_what_is_left_out_says_why(event: dict[str, str], reason: str) -> None:
+def test_what_is_left_out_says_why(event: dict[str, object], reason: Reason) -> None:
     assert read(event, OURS) == SlackSkipped(reason)
 
 
 def test_what_our_own_apps_say_is_left_out() -> None:
-    said = {"type": "message", "channel": "C12345678", "ts": "1700000000.000100"}
+    said: dict[str, object] = {
+        "type": "message",
+        "channel": "C12345678",
+        "ts": "1700000000.000100",
+    }
     for own in ({"user": "UANNA"}, {"user": "U1", "bot_id": "BANNA"}):
         assert read({**said, **own}, OURS) == SlackSkipped("own")
 
