@@ -47,6 +47,9 @@ NAME = re.compile(r"\w+(?:-\w+)*")
 LETTERS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 ENDINGS = re.compile(r"(?<=\w{3})(?:ing|ed|es|s)$")
 
+BESIDE = re.compile(r'"([\w-]+\.(?:txt|toml|json))"')
+"""A file that holds what a test expects."""
+
 IMPORT = re.compile(
     r"^ *from (?P<module>[\w.]+) import (?P<names>\([^)]*\)|.*)", re.MULTILINE
 )
@@ -64,7 +67,7 @@ class Likely:
         processes = (root / PROCESSES).rglob("test_*.py")
         started = [path.relative_to(root).as_posix() for path in processes]
         self._tests = [*files_of_tests(root), *sorted(started)]
-        texts = {file: (root / file).read_text("utf-8") for file in self._tests}
+        texts = {file: whole_text(root / file) for file in self._tests}
         self._texts = texts
         self._words = {file: words(f"{file} {text}") for file, text in texts.items()}
         self._lengths = {file: each.total() for file, each in self._words.items()}
@@ -164,6 +167,14 @@ class Likely:
             front = {each for some in importers for each in some} - found.keys()
             found |= dict.fromkeys(front, distance)
         return found
+
+
+def whole_text(test: Path) -> str:
+    """Give the text of a test file, with those beside it that it names."""
+    text = test.read_text("utf-8")
+    named = (test.with_name(each) for each in sorted({*BESIDE.findall(text)}))
+    more = (each.read_text("utf-8") for each in named if each.is_file())
+    return "\n".join((text, *more))
 
 
 def rarity(found: Iterable[set[str]]) -> dict[str, float]:

@@ -127,6 +127,12 @@ def test_a_seed_draws_the_same_lines_and_each_once() -> None:
             "_inject",
             "tests/stories/session/test_busy_policies.py",
         ),
+        # What it expects stands in a file beside it.
+        (
+            "connectors/settings/checks/access.py",
+            "check_group_patterns",
+            "tests/connectors/config/test_complaints.py",
+        ),
         # It starts another process.
         (
             "connectors/commands/forget_person.py",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +15,8 @@ from actors.config.agents import HiringConfig
 from connectors.web.eliza.messages import to_uuid
 from connectors.web.eliza.platform import WebConfig, WebKeyConfig
 from connectors.web.server import ApiError
+from runtime import __version__
+from runtime.clock import SystemClock
 from runtime.secret import Secret
 from tests.fakes.web.backstage import FakeStaff
 from tests.fakes.web.eliza import ANNA, BEN, ZOE, WebBed, open_web
@@ -179,3 +182,44 @@ async def test_the_status_has_all_that_either_side_speaks_of() -> None:
         assert 0 < status["memory"]["used"] < status["memory"]["total"]
         assert {"version", "uptime", "timestamp", "agentCount"} <= status.keys()
         assert (await bed.refused("GET", f"{AGENTS}/{ZOE}"))[0] == 404
+
+
+async def test_what_is_told_of_the_program_is_whole_on_every_address() -> None:
+    async with open_house() as bed:
+        told = {
+            path: (await bed.client.get(path)).json()
+            for path in (
+                *("/api/server/ping", "/api/server/hello", "/api/server/status"),
+                *("/api/server/health", "/api/system/version", "/api/system/config"),
+                *("/healthz", "/health"),
+            )
+        }
+    for answer in told.values():
+        if "timestamp" in answer:
+            moment = datetime.fromisoformat(answer.pop("timestamp"))
+            assert abs(moment.timestamp() - SystemClock().wall()) < 3600
+        if "uptime" in answer:
+            assert 0 <= answer.pop("uptime") < 3600
+    health = {
+        "status": "OK",
+        "dependencies": {"agents": "healthy"},
+        "checks": {"agents": {"status": "pass"}},
+        "agentCount": 2,
+        "version": __version__,
+    }
+    assert told.pop("/api/server/status").keys() == {
+        *("status", "agentCount", "agents", "memory", "version")
+    }
+    assert told == {
+        "/api/server/ping": {"pong": True},
+        "/api/server/hello": {"message": "Hello World!"},
+        "/api/server/health": health,
+        "/health": health,
+        "/healthz": {"status": "ok"},
+        "/api/system/config": {"requiresAuth": False},
+        "/api/system/version": {
+            "version": __version__,
+            "source": "callboard",
+            "environment": "production",
+        },
+    }
