@@ -102,7 +102,7 @@ def dice(seed: int) -> random.Random:
 
 
 def test_each_mistake_leaves_a_program() -> None:
-    for slip in draw(ROOT, "runtime", 100, dice(5)):
+    for slip in draw(ROOT, "runtime/actor", 100, dice(5)):
         made = slip.make((ROOT / slip.file).read_bytes())
         compile(made, slip.file, "exec")
 

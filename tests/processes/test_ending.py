@@ -197,8 +197,19 @@ def without_first_line(said: str) -> str:
 COMMANDS = ["serve", "chat", "--help", "config check", "config schema"]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    ("command", "unbuffered"),
+    [
+        *((command, "") for command in COMMANDS),
+        # Of those that run until they are stopped, and of those that end by themselves.
+        ("chat", "1"),
+        ("config check", "1"),
+        *(
+            pytest.param(command, "1", marks=pytest.mark.deep)
+            for command in ("serve", "--help", "config schema")
+        ),
+    ],
+)
 def test_output_that_cannot_be_written_is_named(
     command: str, unbuffered: str, tmp_path: Path
 ) -> None:

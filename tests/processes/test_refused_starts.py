@@ -86,11 +86,27 @@ MISTAKES = {
 }
 
 
+QUICK_ELSEWHERE = {
+    "a wrong type",
+    "an unknown agent in a route",
+    "an unknown colleague",
+    "a script that is no TOML",
+    "a script that is no text",
+}
+"""The loader says these; its own tests read them without a start of the program."""
+
+
 def is_refusal(done: Finished) -> bool:
     return done.code == 1 and done.out == "" and "Traceback" not in done.err
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        pytest.param(name, marks=[pytest.mark.deep] * (name in QUICK_ELSEWHERE))
+        for name in MISTAKES
+    ],
+)
 def test_a_wrong_setting_is_explained(mistake: str, tmp_path: Path) -> None:
     right, wrong, complaint = MISTAKES[mistake]
     path = write_settings(tmp_path)
