@@ -169,6 +169,19 @@ class LazyGroup(click.Group):
         answer_programs(command, cmd_name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; refuse a mistyped one with the nearest that there are."""
+        name = args[0]
+        if name in COMMANDS or name.startswith("-") or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        import difflib  # noqa: PLC0415  only a mistyped command needs it
+
+        near = " or ".join(map(repr, difflib.get_close_matches(name, COMMANDS, n=2)))
+        meant = f" Did you mean {near}?" if near else ""
+        raise click.UsageError(f"No such command {name!r}.{meant}", ctx)
+
     def format_commands(
         self,
         ctx: click.Context,  # noqa: ARG002  click's signature

@@ -261,6 +261,21 @@ def test_what_a_command_did_is_one_object(tmp_path: Path, capsys: Output) -> Non
 
 
 @pytest.mark.parametrize(
+    ("word", "meant"),
+    [("chta", " Did you mean 'chat'?"), ("xyzzy", ""), ("--hlep", None)],
+)
+def test_a_mistyped_command_is_told_what_is_near_it(
+    word: str, meant: str | None, capsys: Output
+) -> None:
+    assert run([word]) == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    if meant is None:
+        assert told.startswith(f"Error: No such option '{word}'")
+    else:
+        assert told == f"Error: No such command '{word}'.{meant}"
+
+
+@pytest.mark.parametrize(
     ("arguments", "exit_code"),
     [
         (["agents", "list", "--config", "none.toml", "--json"], 1),
