@@ -74,6 +74,10 @@ class Replied(msgspec.Struct, frozen=True):
     """Unix seconds."""
 
 
+class RouteArrived(msgspec.Struct, frozen=True):
+    """To the router: another node may have stored messages for this one."""
+
+
 class RouteUnanswered(msgspec.Struct, frozen=True):
     """To the router: look for stored messages that no session is working on."""
 

@@ -204,7 +204,7 @@ class Duties:
         self.accounts: frozenset[str] = frozenset()
         """The connectors that this process has of those that one node at a time has."""
 
-        self.is_leased: Callable[[str], bool] = bool
+        self.is_leased: Callable[[str], bool] = lambda _: False
         """Whether a connector, with all its chats, is now one node's, now another's."""
 
     def has(self, connector: str, part: int) -> bool:

@@ -27,7 +27,13 @@ from actors.journal.unsettled import (
     tell_found,
 )
 from actors.messages.keys import SessionKey
-from actors.protocol import CheckHeard, DrainOutbox, NotHeard, RouteUnanswered
+from actors.protocol import (
+    CheckHeard,
+    DrainOutbox,
+    NotHeard,
+    RouteArrived,
+    RouteUnanswered,
+)
 from actors.services import Services
 from runtime.actor.actor import Actor
 from runtime.actor.messages import Keyed
@@ -122,7 +128,13 @@ class Recovery:
         return self._next()
 
     async def take(
-        self, message: RouteUnanswered | NotHeard | RecoveryDue | SweepDue | RouteNext
+        self,
+        message: RouteUnanswered
+        | RouteArrived
+        | NotHeard
+        | RecoveryDue
+        | SweepDue
+        | RouteNext,
     ) -> Iterable[Place]:
         """Go on when an actor asks for it, or when a timer fires."""
         match message:
@@ -136,6 +148,8 @@ class Recovery:
             case NotHeard(message_id=message_id):
                 self._handed.pop(message_id, None)
                 self._sweep_soon()
+            case RouteArrived() if not self._is_due:
+                return await self._take_arrived()
             case RouteUnanswered() if not self._is_due:
                 self._recover_later()
                 # Why now: new messages must wait behind the old ones of their chat.
@@ -143,6 +157,13 @@ class Recovery:
             case _:
                 pass
         return ()
+
+    async def _take_arrived(self) -> Iterator[Place]:
+        """Route at once what nobody was handed: no actor needs time to start for it."""
+        if await self._look(is_sweep=True):
+            return self._next()
+        self._sweep_soon()
+        return iter(())
 
     def arrive(self, message: UnroutedMessage) -> Iterable[Place]:
         """Route a new message, behind the old ones of its chat.

@@ -40,6 +40,7 @@ from actors.protocol import (
     NotHeard,
     Replied,
     Route,
+    RouteArrived,
     RouteUnanswered,
     StopDelegated,
 )
@@ -241,8 +242,8 @@ class Router(Actor):
 
     Takes: `Route`, from connectors and, for what agents hand on, from sessions;
         `Replied`, `NotHeard` and `StopDelegated` from sessions; `RouteUnanswered` from
-        whoever was restarted; `ReplaceTable` from `staff`; the answers of hooks and of
-        relevance checkers.
+        whoever was restarted; `RouteArrived` from the keeper; `ReplaceTable` from
+        `staff`; the answers of hooks and of relevance checkers.
     Sends: `Hear`, `CheckHeard` and `StopDelegated` to sessions; `Deliver` or
         `MessageSettled` about messages that nobody hears.
     Keeps: its table, whom agents answered lately, and the lines of all chats: what is
@@ -290,7 +291,13 @@ class Router(Actor):
                 self._stop_caused(message)
             case Replied():
                 self._hearing.answered(message)
-            case RouteUnanswered() | NotHeard() | RecoveryDue() | SweepDue():
+            case (
+                RouteUnanswered()
+                | RouteArrived()
+                | NotHeard()
+                | RecoveryDue()
+                | SweepDue()
+            ):
                 return self._recover(message)
             case RouteNext():
                 return self._recover(message)
@@ -320,7 +327,13 @@ class Router(Actor):
         return None
 
     async def _recover(
-        self, message: RouteUnanswered | NotHeard | RecoveryDue | SweepDue | RouteNext
+        self,
+        message: RouteUnanswered
+        | RouteArrived
+        | NotHeard
+        | RecoveryDue
+        | SweepDue
+        | RouteNext,
     ) -> None:
         self._let_in(await self._recovery.take(message))
 

@@ -21,7 +21,7 @@ from actors.people.guests import ReadGuests
 from actors.people.lookup import ForgetPeople
 from actors.people.pairing_rows import GUEST, PAIRING
 from actors.people.rows import ALIAS, PERSON
-from actors.protocol import DrainOutbox, RouteUnanswered
+from actors.protocol import DrainOutbox, RouteArrived, RouteUnanswered
 from actors.schedule import rows as appointments
 from actors.schedule.messages import AppointmentsChanged
 from actors.schedule.rows import SLOT
@@ -49,12 +49,14 @@ READERS: tuple[tuple[frozenset[str], str, object], ...] = (
     (frozenset({PAIRING, GUEST}), names.PAIRING, ReadGuests()),
     (frozenset({owners.KIND}), names.OWNERS, owners.ReadChats()),
     (frozenset({AGENT, CLIENT, AT_REST}), names.STAFF, ReadStaff()),
-    (frozenset({"inbox"}), names.ROUTER, RouteUnanswered()),
+    (frozenset(), names.ROUTER, RouteUnanswered()),
+    (frozenset({"inbox"}), names.ROUTER, RouteArrived()),
     (frozenset({appointments.KIND}), names.SCHEDULER, AppointmentsChanged()),
     (frozenset({CALL}), names.MODELS, ReadCalls()),
     (frozenset({COOL_DOWN}), names.MODELS, ReadCoolDowns()),
 )
-"""Who holds rows of which kinds in memory, and what has them read again."""
+"""Who holds rows of which kinds in memory, and what has them read again; all are told
+when another program than a node has changed some."""
 
 WATCHED = frozenset(
     {

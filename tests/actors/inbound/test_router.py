@@ -28,6 +28,7 @@ from actors.protocol import (
     Hear,
     MessageSettled,
     Route,
+    RouteArrived,
     RouteUnanswered,
     StopDelegated,
 )
@@ -136,6 +137,27 @@ async def test_chats_of_other_nodes_are_left_to_them_until_they_are_ours(
         crossing.router.tell(RouteUnanswered())
         await trio.sleep(2 * RECOVER_AFTER)
         assert (await crossing.heard())["anna"] == [words(), late]
+
+
+async def test_what_another_node_stored_is_heard_at_once_and_nothing_twice(
+    autojump_clock: Clock,
+) -> None:
+    store = Unreadable()
+    async with open_crossing(autojump_clock, store) as crossing:
+        await crossing.heard()
+        sent = [words(number=number) for number in range(1, 5)]
+        await stored(store, sent[0])
+        crossing.router.tell(Route(sent[0]))
+        await stored(store, *sent[1:3])
+        crossing.router.tell(RouteArrived())
+        crossing.router.tell(RouteArrived())
+        assert (await crossing.heard())["anna"] == sent[:3]
+        assert trio.current_time() < RECOVER_AFTER
+        await stored(store, sent[3])
+        store.failures = 1
+        crossing.router.tell(RouteArrived())
+        await trio.sleep(2 * RECOVER_AFTER)
+        assert (await crossing.heard())["anna"] == sent
 
 
 def test_what_is_not_shared_is_the_work_of_one() -> None:

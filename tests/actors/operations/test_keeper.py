@@ -15,7 +15,7 @@ from actors.operations.keeper import (
     PRUNE_EVERY,
     Keeper,
 )
-from actors.protocol import DrainOutbox, RouteUnanswered
+from actors.protocol import DrainOutbox, RouteArrived, RouteUnanswered
 from actors.services import Duties
 from runtime.errors import StoreUnavailableError
 from runtime.store.in_memory import MemoryStore
@@ -142,7 +142,7 @@ async def test_what_another_program_changed_is_looked_for(
         assert router.received == []
         store.changed_outside = True
         await trio.sleep(2 * LOOK_EVERY)
-        assert router.received == [RouteUnanswered()]
+        assert router.received == [RouteUnanswered(), RouteArrived()]
         assert cli.received == web.received == [DrainOutbox()]
 
 
@@ -158,7 +158,7 @@ async def test_a_sick_store_is_not_asked_for_changes(autojump_clock: Clock) -> N
         await trio.sleep(3 * LOOK_EVERY)
         assert router.received == []
         await trio.sleep(10 * LOOK_EVERY)
-        assert router.received == [RouteUnanswered()]
+        assert router.received == [RouteUnanswered(), RouteArrived()]
 
 
 async def test_a_disk_is_tried_until_it_is_well(autojump_clock: Clock) -> None:
