@@ -223,16 +223,16 @@ class Nodes(Company):
         return f"is process {pid}, {state}"
 
     def silences(self) -> list[tuple[str, float]]:
-        """Give the longest that each chat waited from a fault on, and the kind of it.
+        """Give the longest that each chat waited during a fault, and the kind of it.
 
-        Of what was written or open while something was wrong; in seconds.
+        In seconds; who still waits when the next fault begins waits for that one.
         """
         found: list[tuple[str, float]] = []
         for kind, began, ended in self.faults:
             longest = dict.fromkeys(range(CHATS), 0.0)
             for chat, written, answered in self.waited:
                 if written < ended and answered > began:
-                    waited = answered - max(written, began)
+                    waited = min(answered, ended) - max(written, began)
                     longest[chat] = max(longest[chat], waited)
             found += [(kind, each) for each in longest.values()]
         return found
@@ -245,7 +245,8 @@ class Nodes(Company):
     def figures(self) -> str:
         """Say in lines what was done, and how long people waited."""
         found = self.silences()
-        lines = [f"{len(self.faults)} faults, {self.answered} messages answered"]
+        done = f"{len(self.faults)} faults, {self.answered} messages answered"
+        lines = [f"{done}, {self.apologies} of them with an apology"]
         for kind in ("", *KINDS):
             waits = sorted(x for name, x in found if kind in {"", name})
             took = [e - b for name, b, e in self.faults if kind in {"", name}]
