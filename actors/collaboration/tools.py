@@ -6,21 +6,17 @@ agent itself carry it on for some turns; `consult` asks several at once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import trio
 
+from actors.agents.persona import Persona
 from actors.collaboration import questions as rules
 from actors.collaboration.colleagues import ColleagueAsker, Dialogue
+from actors.config.collaboration import CollaborationConfig
 from actors.messages.inbound import ToolCall, ToolContext, ToolResult, ToolSpec
+from actors.ports import Tool
 from actors.rules.markers.descriptions import SPOKEN_TO, Mode
 from actors.rules.prompt.tools import COLLABORATE, CONSULT
-
-if TYPE_CHECKING:
-    from actors.agents.persona import Persona
-    from actors.config.collaboration import CollaborationConfig
-    from actors.ports import Tool
-    from actors.services import Services
+from actors.services import Services
 
 
 def tools_of(

@@ -12,19 +12,14 @@ when a call has ended it; never by a process that is no node.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from actors.errors import ModelFault
 from actors.models.pool import Backend, Circuit, LearntFailure
-from runtime.store.rows import Commit, Entry
+from runtime.clock import Clock
+from runtime.store.port import Store
+from runtime.store.rows import Commit, Entry, StoredEntry
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from runtime.clock import Clock
-    from runtime.store.port import Store
-    from runtime.store.rows import StoredEntry
 
 LOG = EventLog("models")
 

@@ -7,30 +7,25 @@ that go out are copied at once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
 
+from actors.agents.persona import Persona
 from actors.errors import ToolError
 from actors.hooks.hearing import worded_files
 from actors.journal.plan import NOTHING, Carried
 from actors.messages.inbound import Inbound, Media, SentFile, ToolResult
 from actors.messages.keys import owner_of
+from actors.ports import PictureWatch
 from actors.protocol import StartTurn
 from actors.rules.markers.actions import Action, SendFile
 from actors.rules.markers.outcomes import ActionOutcome
 from actors.rules.prompt.untrusted import with_quote
+from actors.services import Services
+from actors.turn.steps import StepJournal
+from runtime.actor.actor import Actor
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from actors.agents.persona import Persona
-    from actors.ports import PictureWatch
-    from actors.services import Services
-    from actors.turn.steps import StepJournal
-    from runtime.actor.actor import Actor
-
 
 LOG = EventLog("files")
 

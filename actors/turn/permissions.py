@@ -5,12 +5,17 @@ While a turn only waits for approvals, it gives its permit to another turn.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterable
+from typing import cast
 
 import msgspec
 import trio
 
+from actors.agents.persona import Persona
 from actors.approvals import permissions
+from actors.config.collaboration import ToolsThere
+from actors.config.limits import PermissionConfig
+from actors.messages.inbound import Inbound, ToolCall, ToolSpec
 from actors.protocol import (
     ApprovalResult,
     RequestApproval,
@@ -20,19 +25,10 @@ from actors.protocol import (
 )
 from actors.rules.markers.descriptions import SPOKEN_TO, Mode
 from actors.rules.prompt import tools as safe_tools
+from actors.services import Services
 from actors.turn.steps import ApprovalRecorded, StepJournal
 from runtime.actor.ref import UNANSWERED, ActorRef
 from runtime.errors import MailboxFullError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from actors.agents.persona import Persona
-    from actors.config.collaboration import ToolsThere
-    from actors.config.limits import PermissionConfig
-    from actors.messages.inbound import Inbound, ToolCall, ToolSpec
-    from actors.services import Services
-
 
 LOST = ApprovalResult(
     "unasked", why="it needs somebody's leave, and the question was lost"

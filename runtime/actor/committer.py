@@ -16,14 +16,13 @@ import trio
 
 from runtime.actor.messages import CommitDue
 from runtime.errors import MisuseError, StoreUnavailableError
-from runtime.store.port import Store
+from runtime.store.port import Done, Store
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from runtime.actor.actor import Actor
-    from runtime.store.port import Done
     from runtime.store.rows import Commit, Committed
 
 LOG = EventLog("committer")

@@ -7,22 +7,17 @@ thread stands by. While it is lost, hints are: nobody may depend on them.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import AsyncGenerator
 from functools import partial
-from typing import TYPE_CHECKING
 
 import psycopg
 import trio
 
 from runtime.errors import StoreError
+from runtime.nodes.hints import HintBoard
 from runtime.nodes.statements import application_name
-from runtime.postgresql.server import rows_of
+from runtime.postgresql.server import Db, PostgresqlServer, rows_of
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from runtime.nodes.hints import HintBoard
-    from runtime.postgresql.server import Db, PostgresqlServer
 
 LOG = EventLog("nodes")
 

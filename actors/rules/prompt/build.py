@@ -17,9 +17,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -33,9 +32,6 @@ from actors.rules.prompt.estimate import CHARACTERS_PER_TOKEN
 from actors.rules.prompt.skills import LONGEST_LOOK, plain, says
 from actors.rules.prompt.untrusted import BREAK, as_item, as_paragraphs, without_sender
 from actors.rules.text.languages import ENGLISH_NAMES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class Layer(msgspec.Struct, frozen=True):

@@ -21,6 +21,8 @@ from connectors.chat.websocket.connection import (
     LONGEST_HEAD,
     PING_EVERY,
     PONG_WITHIN,
+    ClientConnection,
+    Head,
 )
 from connectors.chat.websocket.frames import (
     CODES,
@@ -33,7 +35,6 @@ from connectors.chat.websocket.frames import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from connectors.chat.websocket.connection import ClientConnection, Head
     from connectors.web.peers import NodePlace, Peers
 
 FROM_NODE = "x-callboard-node"
