@@ -189,7 +189,7 @@ class Rewriting:
         )
 
 
-def begin(
+def begin_rewriting(
     history: History, rewriting_id: str, inbound: Inbound | None, now: float
 ) -> Rewriting:
     """Begin a rewriting of the conversation as it is now.
@@ -483,7 +483,7 @@ class Lifecycle:
     def _new(self, inbound: Inbound | None) -> Rewriting:
         services = self._services
         now = services.clock.monotonic()
-        return begin(self._history, services.ids.new(), inbound, now)
+        return begin_rewriting(self._history, services.ids.new(), inbound, now)
 
     def _order(
         self,

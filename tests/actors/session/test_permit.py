@@ -18,7 +18,7 @@ from actors.protocol import (
     ResumeTurn,
     TurnPaused,
 )
-from actors.session.permit import PermitLease
+from actors.session.attempt import PermitLease
 from actors.turn.permissions import LOST, PermitPauses
 from tests.fakes.actors.neighbours import of_kind, probe, words
 from tests.support.puppet import Puppet, do, virtual
