@@ -478,7 +478,10 @@ class SessionQueue:
         return effects
 
     def _put_last(self, arrival: Arrival) -> None:
-        came = msgspec.structs.replace(arrival, since=self._generation)
+        # Why not the generation alone: what its sender wrote before may wait anew.
+        own = [x.since for x in self._waiting if is_of_same_sender(x, arrival)]
+        since = max([self._generation, *own[-1:]])
+        came = msgspec.structs.replace(arrival, since=since)
         self._waiting = (*self._waiting, came)
 
     def _put_first(self, arrivals: Iterable[Arrival], rest: Line) -> None:

@@ -207,10 +207,24 @@ def test_with_nobody_else_there_nothing_begins_beside_it() -> None:
     assert queue.on(TurnWaits("unheard of")) == []
 
 
-STEPS = st.tuples(st.integers(0, 5), st.sampled_from("hhhwst"), st.integers(0, 3))
+def test_what_is_written_after_ones_turn_has_ended_comes_behind_what_was_before() -> (
+    None
+):
+    queue = SessionQueue(9)
+    queue.on(of("a1", "ada"))
+    queue.on(TurnWaits("a1"))
+    queue.on(of("a2", "ada"))
+    queue.on(of("b1", "bob"))
+    queue.on(TurnSettled("a1", 1))  # while bob's turn runs
+    queue.on(of("a3", "ada"))
+    assert queue.on(TurnSettled("b1", 2)) == [BeginTurn("a2", 3)]
+    assert queue.on(TurnSettled("a2", 3)) == [BeginTurn("a3", 4)]
 
 
-@given(st.lists(STEPS, max_size=60))
+STEPS = st.tuples(st.integers(0, 2), st.sampled_from("hhhwst"), st.integers(0, 3))
+
+
+@given(st.lists(STEPS, min_size=30, max_size=60))
 def test_each_keeps_their_own_order_whoever_waits(
     steps: list[tuple[int, str, int]],
 ) -> None:
