@@ -24,9 +24,12 @@ async def test_systemd_is_told_how_it_goes(
         manager.bind(f"\0{place[1:]}" if is_abstract else place)
         manager.settimeout(PATIENCE)
         with served(tmp_path, NOTIFY_SOCKET=place, WATCHDOG_USEC="300000") as server:
-            said = [manager.recv(100) for _ in range(4)]
+            said: list[bytes] = []
+            # On a busy machine it beats several times before it is ready.
+            while said.count(b"READY=1") < 1 or said.count(b"WATCHDOG=1") < 3:
+                said.append(manager.recv(100))
+            assert set(said) == {b"READY=1", b"WATCHDOG=1"}
             assert said.count(b"READY=1") == 1
-            assert said.count(b"WATCHDOG=1") == 3
             assert await server.end(signal.SIGTERM) == 0
         while (last := manager.recv(100)) != b"STOPPING=1":
             assert last == b"WATCHDOG=1"
