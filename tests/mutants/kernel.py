@@ -56,8 +56,9 @@ KERNEL = (
     Mutant(
         "room that is made admits nobody",
         "runtime/actor/mailbox.py",
+        "                self.weight = 0\n"
         "        if self.senders:\n            self.admit()\n",
-        "",
+        "                self.weight = 0\n",
         ("tests/runtime/actor/test_room.py", "tests/house/kernel/test_semantics.py"),
     ),
     Mutant(
