@@ -334,7 +334,7 @@ class RefusalCode(msgspec.Struct):
     code: str = ""
 
 
-class Refusal(msgspec.Struct):
+class PeerRefusal(msgspec.Struct):
     """What is read of a refusal, as `connectors.web.server` writes it."""
 
     error: RefusalCode
@@ -343,7 +343,7 @@ class Refusal(msgspec.Struct):
 def is_ending(body: bytes) -> bool:
     """Whether a node refused a request because it ends."""
     try:
-        return msgspec.json.decode(body, type=Refusal).error.code == "stopping"
+        return msgspec.json.decode(body, type=PeerRefusal).error.code == "stopping"
     except (msgspec.DecodeError, UnicodeDecodeError):
         return False
 
