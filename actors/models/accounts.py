@@ -135,6 +135,9 @@ class Accounts(Actor):
         self._held: dict[str, Reservation] = {}
         self._turns: dict[ActorRef, set[str]] = {}
         self._warned: OrderedDict[str, None] = OrderedDict()
+        self._shown_cool_downs: tuple[int, int] | None = None
+        """How many backends cool down and accounts are out, as metrics show it."""
+
         self._is_to_look = False
         """Whether a `UpdateCoolDownMetrics` is on its way; none is while nothing
         cools."""
@@ -463,9 +466,11 @@ class Accounts(Actor):
 
     def _show_cool_downs(self) -> None:
         now = self._services.clock.monotonic()
-        metrics = self._services.metrics
         cooling = len(self._pool.cooling(now))
-        metrics.cool_downs(cooling, len(self._pool.out))
+        shown = cooling, len(self._pool.out)
+        if shown != self._shown_cool_downs:
+            self._services.metrics.cool_downs(*shown)
+            self._shown_cool_downs = shown
         if cooling and not self._is_to_look:
             self._is_to_look = True
             self.after(LOOK_EVERY, UpdateCoolDownMetrics())

@@ -206,9 +206,11 @@ async def person_of(actor: Actor, services: Services, inbound: Inbound) -> Perso
     """Tell who wrote a message, or what it goes back to; a stranger if nobody says."""
     account = account_of(inbound)
     known = services.acquaintances.find(account)
+    if known is not None:
+        return known
     people = actor.find(names.PEOPLE)
-    if known is not None or people is None:
-        return known or Person(account)
+    if people is None:
+        return Person(account)
     try:
         found = await people.ask(FindPerson(account), timeout=KNOWN_WITHIN)
     except (*UNANSWERED, KernelError) as error:
@@ -244,10 +246,10 @@ def introduce(actor: Actor, services: Services, inbound: Inbound) -> None:
     account = account_of(inbound)
     if actor.find(names.PEOPLE) is None:
         return
-    chat = chat_of(inbound)
-    now = services.clock.monotonic()
-    if not (inbound.is_direct or services.acquaintances.is_seen(chat, account, now)):
-        actor.tell(names.PEOPLE, PersonSeen(chat, account, inbound.sender_name))
+    if not inbound.is_direct:
+        chat, now = chat_of(inbound), services.clock.monotonic()
+        if not services.acquaintances.is_seen(chat, account, now):
+            actor.tell(names.PEOPLE, PersonSeen(chat, account, inbound.sender_name))
     if services.acquaintances.needs(account):
         actor.tell(
             names.PEOPLE, PersonWrote(account, inbound.sender_name, inbound.text)

@@ -67,12 +67,13 @@ class ReadChats(msgspec.Struct, frozen=True):
 
 def note_owner(actor: Actor, services: Services, inbound: Inbound) -> None:
     """Have `owners` learn where an owner can be told something."""
-    account = account_of(inbound)
     if not inbound.is_direct or inbound.chain.agents or inbound.occasion:
         return
+    account = account_of(inbound)
+    if account not in services.owners:
+        return
     can_tell = services.accounts[inbound.address.connector].abilities.shows_asides
-    is_there = actor.find(names.OWNERS) is not None
-    if can_tell and is_there and account in services.owners:
+    if can_tell and actor.find(names.OWNERS) is not None:
         actor.tell(names.OWNERS, OwnerWrote(account, inbound.address))
 
 

@@ -386,6 +386,8 @@ class SessionQueue:
 
     def _before(self, arrival: Arrival) -> BegunTurn | None:
         """Give the turn that a message waits for: its sender's own, or that of all."""
+        if not self._turns:
+            return None
         own = (x for x in self._turns if is_of_same_sender(x.first, arrival))
         return next(own, self._current)
 

@@ -107,17 +107,15 @@ class LineHandler(logging.StreamHandler["WaitingLines"]):
 
     def handle(self, record: logging.LogRecord) -> bool:
         """Take a line, and write it."""
-        may_write = True
         # Why a look first: most lines are of no kind that is limited.
         if self._limits.counts or hasattr(record, LIMIT):
             with self._limiting:
                 ended = self._limits.ended(record.created)
                 may_write = self._limits.may_write(record)
             for last, count in ended:
-                self._take(left_out(last, count))
-        return may_write and self._take(record)
-
-    def _take(self, record: logging.LogRecord) -> bool:
+                self.handle(left_out(last, count))
+            if not may_write:
+                return False
         is_wanted = bool(super().handle(record))
         if is_wanted:
             self.pass_on(record)
