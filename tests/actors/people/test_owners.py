@@ -175,6 +175,7 @@ async def test_where_they_write_at_another_node_is_read_again(
         services = services_of(store, "fake/boss")
         services.duties.parts = frozenset()
         services.duties.is_shared = lambda _: False
+        services.duties.is_leased = lambda _: True
         services.duties.accounts = frozenset({"fake"} if is_here else ())
         ref = system.spawn(Owners(services), name=names.OWNERS)
         ref.tell(WROTE)
