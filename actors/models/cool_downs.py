@@ -32,7 +32,7 @@ SHARED: frozenset[ModelFault] = frozenset({"rate", "overload", "quota", "auth"})
 """Failures of which the others are told, besides those after which the provider said
 when to come back. A network that fails may be this machine's alone."""
 
-SLACK = 1.0
+WORTH_TELLING = 1.0
 """Seconds of a cool-down that are worth telling, and by which it must have grown to be
 told again: calls that fail together are told of once."""
 
@@ -94,7 +94,7 @@ class CoolDowns:
         if not (is_asked_for or circuit.kind in SHARED):
             return None
         known = max(now, self._known.get(whose, now))
-        if circuit.until - known < SLACK:
+        if circuit.until - known < WORTH_TELLING:
             return None
         self._known[whose] = circuit.until
         return CoolDown(

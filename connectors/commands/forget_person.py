@@ -324,12 +324,25 @@ def export(target: Path, rows: Iterable[AnyRow]) -> int:
 
 
 def erase(
-    database: Database, settings: Settings[AppConfig] | None, accounts: tuple[str, ...]
+    database: Database,
+    settings: Settings[AppConfig] | None,
+    accounts: tuple[str, ...],
+    *,
+    keeps_orders: bool = False,
 ) -> ErasedRows:
-    """Erase what is a person's; the database is claimed."""
+    """Erase what is a person's; the database is claimed.
+
+    Args:
+        database: where it is.
+        settings: by which audit records are kept, if they are known.
+        accounts: all of the person.
+        keeps_orders: whether orders to erase stay: whoever waits for one looks at it.
+    """
     known, found = traces(database, accounts), FoundRows()
 
     def decide(row: AnyRow) -> bytes | None:
+        if keeps_orders and row.kind == ORDER:
+            return row.body
         body = known.left_of(row)
         if body != row.body:
             found.add(row)
@@ -374,7 +387,7 @@ def carry_out_orders(database: Database) -> tuple[list[ErasedRows], bool]:
         accounts = msgspec.json.decode(each.body, type=tuple[str, ...])
         try:
             with database.claim():
-                found = erase(database, None, accounts)
+                found = erase(database, None, accounts, keeps_orders=True)
         except StoreError as error:
             LOG.warning(
                 "a person is not forgotten yet, as ordered; the next start tries again",

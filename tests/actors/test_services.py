@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from actors.config.limits import LimitsConfig
+from actors.config.limits import ApprovalConfig, LimitsConfig
 from actors.services import Furnishing, Now, Services
 from tests.fakes.actors.neighbours import make_services
 
@@ -16,10 +16,15 @@ def test_each_setting_is_looked_up_by_its_own_name() -> None:
     looked_up = {name for name, each in vars(Services).items() if isinstance(each, Now)}
     assert looked_up == {each.name for each in fields(Furnishing)}
     services = make_services()
-    given: dict[str, Any] = {name: object() for name in looked_up}
+    made = {each.name for each in fields(Furnishing) if not each.init}
+    given: dict[str, Any] = {name: object() for name in looked_up - made}
+    # Something is made of these two.
+    given |= {"approvals": ApprovalConfig(), "accounts": {}}
     services.in_force.current = Furnishing(**given)
-    for name, each in given.items():
-        assert getattr(services, name) is each, name
+    for name in looked_up:
+        found = getattr(services, name)
+        assert found is getattr(services.in_force.current, name), name
+        assert name in {*made, "accounts"} or found is given[name], name
 
 
 def test_whoever_keeps_services_sees_what_comes_in_force() -> None:

@@ -127,8 +127,15 @@ PROMISES = (
     Mutant(
         "whoever has been silent goes before those who came earlier",
         "actors/session/queue.py",
-        "replace(arrival, since=self._generation)",
-        "replace(arrival, since=0)",
+        "since = max([self._generation, *own[-1:]])",
+        "since = 0",
+        QUEUE,
+    ),
+    Mutant(
+        "what is written after ones own turn goes before what was written earlier",
+        "actors/session/queue.py",
+        "since = max([self._generation, *own[-1:]])",
+        "since = self._generation",
         QUEUE,
     ),
     Mutant(

@@ -18,6 +18,7 @@ from connectors.app.reload.reload import SettingsSource
 from connectors.commands.common.database import DatabaseChoice
 from connectors.commands.forget_person import (
     NOW,
+    ORDER,
     carry_out_orders,
     command,
     erase_now,
@@ -217,6 +218,31 @@ async def test_a_disk_that_fails_while_it_erases_is_no_company_that_runs(
     found, is_done = carry_out_orders(SqliteDatabase(path))
     assert is_done
     assert [each.accounts for each in found] == [whom]
+
+
+class NotingDatabase(SqliteDatabase):
+    """Notes what is ordered when all is erased, and not yet said to be."""
+
+    ordered: tuple[str, ...] = ()
+
+    def rewrite(self, decide: Decide) -> int:
+        count = super().rewrite(decide)
+        with self.inspect() as rows:
+            self.ordered = tuple(each.owner for each in rows.entries(ORDER))
+        return count
+
+
+def test_whoever_ordered_it_sees_the_order_until_it_is_done(tmp_path: Path) -> None:
+    path = tmp_path / "callboard.db"
+    trio.run(make, path)
+    ordering(tmp_path)
+    database = NotingDatabase(path)
+    carry_out_orders(database)
+    assert database.ordered == (NOW,), "gone, it looks as if another was told"
+    done = wait_done(database, SAM, (SAM,), StoreUnavailableError("it is in use"))
+    assert done.accounts == (SAM,)
+    with database.inspect() as rows:
+        assert not [*rows.entries(ORDER)]
 
 
 def test_an_account_that_is_no_text_is_refused_in_words(tmp_path: Path) -> None:
