@@ -20,6 +20,9 @@ import trio
 
 from runtime.errors import CorruptError, FencedError, StoreError
 from runtime.store.jobs import Job, JobQueue
+from runtime.telemetry.logs import EventLog
+
+LOG = EventLog("store")
 
 
 class ThreadOptions(Protocol):
@@ -113,18 +116,26 @@ class DatabaseThread(pykka.ThreadingActor, abc.ABC, Generic[P]):
     def on_receive(self, message: Wake) -> None:
         """Work until nothing has come for a while."""
         del message
-        self._work(self.file.options.idle_after)
+        try:
+            self._work(self.file.options.idle_after)
+        except FencedError as error:
+            self._give_way(error)
+            self.stop()
+            return
         if self.db is not None:
             self.rest(self.db)
 
     def on_stop(self) -> None:
         """Do what still waits, then close."""
         try:
-            self._work(0.0)
+            if not self.jobs.is_dead:
+                self._work(0.0)
             if not self.jobs.is_closed:
                 # Not by `aclose`: pykka's registry can stop any actor. Whoever asks
                 # later would wait for ever.
                 self.jobs.give_up(RuntimeError("stopped from outside"), ())
+        except FencedError as error:
+            self._give_way(error)
         finally:
             self._end()
 
@@ -139,6 +150,14 @@ class DatabaseThread(pykka.ThreadingActor, abc.ABC, Generic[P]):
         error = exception_value if isinstance(exception_value, Exception) else None
         self.jobs.give_up(error or RuntimeError("unknown"), self._in_hand)
         self._end()
+
+    def _give_way(self, error: FencedError) -> None:
+        """Tell everybody who waits that another process has the database.
+
+        Why it is not left to `on_failure`: that is no bug, and pykka logs a traceback.
+        """
+        LOG.warning("this process writes no longer", why=str(error))
+        self.jobs.give_up(error, self._in_hand)
 
     def drop(self) -> None:
         """Close the connection as it is; the next job opens a new one."""

@@ -172,7 +172,9 @@ async def test_who_was_taken_over_from_writes_nothing_more() -> None:
         await store.aclose()
 
 
-async def test_a_commit_under_an_older_epoch_is_refused() -> None:
+async def test_a_commit_under_an_older_epoch_is_refused(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with nodes("a") as (a,):
         seat = a.seat()
         store = await opened(seat)
@@ -182,6 +184,8 @@ async def test_a_commit_under_an_older_epoch_is_refused() -> None:
             await store.commit(accepting("late"))
         await store.aclose()
         assert await is_refused(seat)
+    told = {(x.levelname, x.exc_info) for x in caplog.records}
+    assert told == {("WARNING", None)}, "a take-over is no mistake in the program"
 
 
 @asynccontextmanager
