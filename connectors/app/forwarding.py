@@ -18,6 +18,7 @@ import trio
 from connectors.app.nodes import CompanyNode, doors_of_company
 from connectors.chat.server_transport import listen_on
 from connectors.config.app import ADMIN_PORT, AppConfig
+from runtime.errors import StoreUnavailableError
 from runtime.telemetry.logs import EventLog
 
 LOG = EventLog("nodes")
@@ -27,6 +28,9 @@ HELD_FOR = 20.0
 
 MOST_PASSED_ON = 512
 """Connections to one connector that are passed on at once; more are closed."""
+
+READ_WITHIN = 2.0
+"""Seconds that a client has to read why it is refused."""
 
 CHUNK = 65_536
 AGAIN = 0.1
@@ -120,11 +124,19 @@ class ConnectionForwarder:
             self._open[connector] = count + 1
             try:
                 with contextlib.suppress(OSError, trio.BrokenResourceError):
-                    await self._connect(connector, client)
+                    try:
+                        await self._connect(connector, client)
+                    except StoreUnavailableError as error:
+                        await refuse(client, str(error))
             finally:
                 self._open[connector] -= 1
 
     async def _connect(self, connector: str, client: trio.SocketStream) -> None:
+        """Have a client served where its connector runs.
+
+        Raises:
+            StoreUnavailableError: nobody can take it now.
+        """
         server: trio.SocketStream | None = None
         owner = ""
         with trio.move_on_after(self._node.ttl + HELD_FOR):
@@ -136,7 +148,7 @@ class ConnectionForwarder:
                 except OSError:  # it has gone, or does not listen yet
                     await trio.sleep(AGAIN)
         if server is None:
-            return
+            raise StoreUnavailableError("no node can take this now")
         async with server, trio.open_nursery() as nursery:
 
             async def end_after(wait: Callable[[], Awaitable[object]]) -> None:
@@ -198,6 +210,26 @@ def probe_answer(way: bytes, trouble: str, node: str) -> bytes:
         "connection: close\r\n\r\n"
     )
     return head.encode() + body
+
+
+async def refuse(client: trio.SocketStream, why: str) -> None:
+    """Tell a client that it is to try again: what listens here speaks HTTP.
+
+    In the shape of OpenAI's errors, as the servers do that would have answered.
+    """
+    told = {"message": f"{why}; try again", "type": "server_error"}
+    body = msgspec.json.encode({"error": told | {"param": None, "code": "unavailable"}})
+    head = (
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\n"
+        f"content-length: {len(body)}\r\nretry-after: 1\r\nconnection: close\r\n\r\n"
+    )
+    with trio.move_on_after(READ_WITHIN):
+        await client.send_all(head.encode() + body)
+        await client.send_eof()
+        # Why: closed while something of the client's is unread, a connection is reset,
+        # and the client may never see the answer.
+        while await client.receive_some(CHUNK):
+            pass
 
 
 async def pump(source: trio.SocketStream, target: trio.SocketStream) -> None:

@@ -47,6 +47,7 @@ from runtime.errors import (
     FencedError,
     SettingsError,
     StoreError,
+    StoreUnavailableError,
 )
 from runtime.nodes.hints import HintBoard
 from runtime.nodes.membership import Membership
@@ -70,6 +71,9 @@ OWN_OF_CONNECTORS = (".host", ".port")
 
 SOON = 0.1
 """Seconds until a node looks again that is about to be given the company."""
+
+CUT_OFF = "this node cannot reach the database"
+"""Told to clients: not where the database is."""
 
 GIVEN = "the company was given to another node"
 
@@ -195,6 +199,7 @@ class CompanyNode:
         self._beats: dict[str, int] = {}
         self._is_compared = False
         self._trouble = "it has not joined yet"
+        self._is_cut_off = False
         self._one_by_one = trio.Lock()
         self._seen: NodesLook | None = None
         self._is_moving = False  # whether the company is about to be given away
@@ -263,9 +268,15 @@ class CompanyNode:
         """Wait until it is known where a connector runs; gives host and port.
 
         Nobody is sent to a node that is about to give the company away.
+
+        Raises:
+            StoreUnavailableError: this node cannot know: it is cut off from the
+                database.
         """
         while True:
             changed = self._changed
+            if self._membership.member is None and self._is_cut_off:
+                raise StoreUnavailableError(CUT_OFF)
             doors = doors_of_company(self._config)
             if self.is_seated and connector in doors:
                 host, port = doors[connector]
@@ -323,9 +334,13 @@ class CompanyNode:
         except StoreError as error:
             if not self._trouble:
                 LOG.warning("no sign of life in the database", why=str(error))
-            self._trouble = f"cannot reach the database: {error}"
+            self._trouble, self._is_cut_off = (
+                f"cannot reach the database: {error}",
+                True,
+            )
             if self._membership.is_lost(self._now()):
                 self._lose("the database could not be reached for too long")
+            self._tell()
         return False
 
     async def look(self) -> bool:
@@ -349,7 +364,7 @@ class CompanyNode:
         began = self._now()
         look = await trio.to_thread.run_sync(desk.beat)
         membership.renewed(began)
-        self._trouble = ""
+        self._trouble, self._is_cut_off = "", False
         if not self.is_sharing:
             rest = tuple(x for x in look.leases if x.name == COMPANY)
             look = msgspec.structs.replace(look, leases=rest)

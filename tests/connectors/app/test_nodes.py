@@ -55,6 +55,7 @@ from runtime.errors import FencedError, SettingsError
 from runtime.nodes.rows import COMPANY
 from runtime.secret import Secret
 from runtime.store.rows import PARTS, Append, Commit, Entry, NewEvent
+from tests.fakes.store.cut_proxy import CutProxy
 from tests.support.store.postgresql import emptied, shared_process
 from tests.support.store.rows import heard
 
@@ -233,6 +234,39 @@ def test_work_is_not_shared_where_approvals_are_asked_for_elsewhere() -> None:
     assert not is_sharing(AppConfig())
     asked = ApprovalConfig(approval_chat="telegram/1")
     assert not is_sharing(AppConfig(connectors=connectors, approvals=asked))
+
+
+async def test_a_client_of_a_node_that_is_cut_off_is_told_to_try_again(
+    tmp_path: Path,
+) -> None:
+    emptied()
+    process = shared_process()
+    proxy = CutProxy(process.folder / ".s.PGSQL.5432")
+    user = process.dsn("callboard").partition("user=")[2].split()[0]
+    way = f"host=127.0.0.1 port={proxy.port} user={user} dbname=callboard"
+    settings(tmp_path, "a")
+    config = load_app(tmp_path / "a.toml", {"CB_DSN": way}).value
+    port = port_of(config)
+    try:
+        with trio.fail_after(PATIENCE):
+            async with open_node(config) as node, trio.open_nursery() as nursery:
+                await node.wait_turn()
+                proxy.is_away = True
+                proxy.cut()
+                await node.wait_lost()
+                forwarder = ConnectionForwarder(node, nursery, print)
+                nursery.start_soon(forwarder.stand, config, trio.sleep_forever)
+                await trio.testing.wait_all_tasks_blocked(0.01)
+                told = await ask(port, b"GET /v1/models HTTP/1.1\r\n\r\n")
+                assert told.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+                assert b'"this node cannot reach the database; try again"' in told
+                assert str(proxy.port).encode() not in told
+                proxy.is_away = False
+                while node.trouble():
+                    await node.wait_changed(0.1)
+                nursery.cancel_scope.cancel()
+    finally:
+        proxy.close()
 
 
 async def test_an_address_that_is_taken_is_named_with_its_table(tmp_path: Path) -> None:
