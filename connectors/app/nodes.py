@@ -195,6 +195,9 @@ class CompanyNode:
         self._lost = ""
         self._heirs: dict[str, str] = {}
         self._owner = ""
+        self._said: tuple[NodeCard, bytes] | None = None
+        """What the others can read of this node: its card and its settings."""
+
         self._known: dict[str, KnownNode] = {}
         self._beats: dict[str, int] = {}
         self._is_compared = False
@@ -356,10 +359,10 @@ class CompanyNode:
         membership, desk = self._membership, self._desk
         began = self._now()
         if membership.member is None:
-            card, settings = self._card()
-            accounts = account_leases(self._config)
-            joined = await trio.to_thread.run_sync(desk.join, card, settings, accounts)
+            said, accounts = self._card(), account_leases(self._config)
+            joined = await trio.to_thread.run_sync(desk.join, *said, accounts)
             membership.joined(began, joined)
+            self._said = said
             self._is_compared = False
         began = self._now()
         look = await trio.to_thread.run_sync(desk.beat)
@@ -475,15 +478,23 @@ class CompanyNode:
 
     # --- moving -----------------------------------------------------------------------
 
-    async def use(self, config: AppConfig) -> None:
-        """Go by settings that were read anew; say so to the others."""
-        before = self._card()
+    def go_by(self, config: AppConfig) -> None:
+        """Go by settings that were read anew, at once."""
         self._config = config
-        card, after = self._card()
-        if before != (card, after):
+
+    async def use(self, config: AppConfig) -> None:
+        """Go by settings that were read anew; say so to the others.
+
+        Raises:
+            StoreError: the others do not know; call it again.
+        """
+        self.go_by(config)
+        said = self._card()
+        if said != self._said:
             accounts = account_leases(config)
             async with self._one_by_one:
-                await trio.to_thread.run_sync(self._desk.publish, card, after, accounts)
+                await trio.to_thread.run_sync(self._desk.publish, *said, accounts)
+                self._said = said
 
     async def prepare_to_leave(self) -> None:
         """Choose who goes on, say so, and take nothing more."""

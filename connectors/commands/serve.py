@@ -353,13 +353,14 @@ async def _end_company(app: App, reloading: Reloading, ends: Ends, reason: str) 
 
 async def _publish(node: CompanyNode, reloading: Reloading) -> None:
     """Tell the other nodes by which settings the company goes."""
-    known = reloading.config
+    known: AppConfig | None = None
     while True:
         await trio.sleep(node.ttl)
-        if reloading.config is not known:
-            known = reloading.config
-            with suppress(StoreError):
-                await node.use(known)
+        config = reloading.config
+        if config is not known:
+            with suppress(StoreError):  # then again
+                await node.use(config)
+                known = config
 
 
 def log_start(app: App, source: SettingsSource) -> None:

@@ -152,9 +152,17 @@ def join(node: str) -> tuple[Statement, ...]:
 
 
 def set_leases(node: str, kind: str, names: Iterable[str]) -> tuple[Statement, ...]:
-    """Have these leases of a kind, and no others if no other node lives."""
+    """Have these leases of a kind, and no others if no other node lives.
+
+    For a node that begins a new life: who holds a lease is killed when it is gone.
+    """
     values = {"node": node, "kind": kind, "names": sorted(names)}
-    return Statement(REMOVE_LEASES, values), Statement(ADD_LEASES, values)
+    return Statement(REMOVE_LEASES, values), add_leases(names)
+
+
+def add_leases(names: Iterable[str]) -> Statement:
+    """Have these leases besides those that there are."""
+    return Statement(ADD_LEASES, {"names": sorted(names)})
 
 
 def take_over(plan: TakeOver) -> tuple[Statement, ...]:

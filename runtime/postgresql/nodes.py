@@ -132,7 +132,8 @@ class NodeDesk:
             migrate(db, self._server.name)
             with db.transaction():
                 joined = [self._run(db, each) for each in statements.join(self._node)]
-                self._set_accounts(db, accounts)
+                for step in statements.set_leases(self._node, ACCOUNT, accounts):
+                    self._run(db, step)
                 db.execute(PUT_CARD, (self._node, msgspec.json.encode(card), settings))
             self._incarnation = int(joined[0][0][0])
             name = statements.application_name(self._node, self._incarnation)
@@ -253,17 +254,16 @@ class NodeDesk:
     def publish(
         self, card: NodeCard, settings: bytes, accounts: Collection[str] = ()
     ) -> None:
-        """Store what this node says of itself in place of what it said; see `join`."""
+        """Store what this node says of itself in place of what it said; see `join`.
+
+        Leases that are not named any more stay until a node joins.
+        """
         with self._server.told():
             db = self._connected()
             with db.transaction():
                 given = (self._node, msgspec.json.encode(card), settings)
                 db.execute(PUT_CARD, given)
-                self._set_accounts(db, accounts)
-
-    def _set_accounts(self, db: Db, accounts: Collection[str]) -> None:
-        for step in statements.set_leases(self._node, ACCOUNT, accounts):
-            self._run(db, step)
+                self._run(db, statements.add_leases(accounts))
 
     def known(self) -> dict[str, KnownNode]:
         """Read all nodes, by id."""

@@ -51,12 +51,12 @@ from connectors.config.app import (
 from connectors.settings.load import check_nodes, load_app
 from connectors.web.page.platform import PageConfig
 from connectors.web.peers import NodePlace
-from runtime.errors import FencedError, SettingsError
+from runtime.errors import FencedError, SettingsError, StoreError
 from runtime.nodes.rows import COMPANY
 from runtime.secret import Secret
 from runtime.store.rows import PARTS, Append, Commit, Entry, NewEvent
 from tests.fakes.store.cut_proxy import CutProxy
-from tests.support.store.postgresql import emptied, shared_process
+from tests.support.store.postgresql import emptied, shared, shared_process
 from tests.support.store.rows import heard
 
 if TYPE_CHECKING:
@@ -339,6 +339,44 @@ async def test_a_connection_to_a_connector_that_is_gone_by_now_waits(
                 nursery.start_soon(node.place_of, "http")
                 await trio.testing.wait_all_tasks_blocked()
                 nursery.cancel_scope.cancel()
+
+
+BOT = TelegramConfig(accounts={})
+
+
+async def test_a_node_goes_on_when_a_connector_of_its_own_is_taken_out(
+    tmp_path: Path,
+) -> None:
+    emptied()
+    config = settings(tmp_path, "a")
+    more = replace(config, connectors={**config.connectors, "bot": BOT})
+    with trio.fail_after(PATIENCE):
+        async with open_node(more) as node:
+            fence = await node.wait_turn()
+            while node.accounts()[0] != {"bot"}:
+                await node.wait_changed(0.1)
+            await node.use(config)
+            await node.look()
+            assert node.may_write(fence), "nothing else of it ends with a connector"
+
+
+async def test_what_a_node_says_of_itself_is_said_again_if_it_could_not_be(
+    tmp_path: Path,
+) -> None:
+    emptied()
+    config = settings(tmp_path, "a")
+    more = replace(config, connectors={**config.connectors, "bot": BOT})
+    with trio.fail_after(PATIENCE):
+        async with open_node(config) as node:
+            await node.wait_turn()
+            with shared().connect("tests") as db:
+                db.execute("ALTER TABLE node_card RENAME TO away")
+                with pytest.raises(StoreError):
+                    await node.use(more)
+                db.execute("ALTER TABLE away RENAME TO node_card")
+            await node.use(more)
+            while node.accounts()[0] != {"bot"}:
+                await node.wait_changed(0.1)
 
 
 def test_what_listens_at_an_address_of_before_is_closed() -> None:
