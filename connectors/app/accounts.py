@@ -279,13 +279,13 @@ class Doors:
         app.transports[name] = transport
         app.ended[name] = trio.Event()
         branch = connector_branch(app.company, name)
-        self._take_up()  # before: what was left of it goes before what comes new
+        self.take_up()  # before: what was left of it goes before what comes new
         await self._connectors().ask(StartChild(branch), timeout=WITHIN)
         self._made_from[name] = told(name, by)
-        self._take_up()
+        self.take_up()
         LOG.info("connector started", connector=name)
 
-    def _take_up(self) -> None:
+    def take_up(self) -> None:
         """Have looked for messages that nobody answers."""
         router = self._app.system.find(names.ROUTER)
         if router is not None:

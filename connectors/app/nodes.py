@@ -439,6 +439,15 @@ class CompanyNode:
                 file=str(path),
                 hint="mount the same folder on all nodes",
             )
+        shares = None if known is None else known.card.shares_work
+        if shares is not None and shares != self.is_sharing:
+            # Settings that change while a node runs do not change that.
+            how = "to share work" if shares else "to share no work"
+            raise SettingsError(
+                f"node {owner!r}, which runs the company, was started {how}, unlike"
+                " this one",
+                hint="stop all nodes, then start them",
+            )
         theirs = await trio.to_thread.run_sync(self._desk.settings_of, owner)
         names = differing(decoded(mine), decoded(theirs))
         if names:
@@ -460,6 +469,7 @@ class CompanyNode:
             address=config.nodes.address,
             doors={name: port for name, (_, port) in doors_of_company(config).items()},
             mark=hmac.new(self._key, b"nodes", hashlib.sha256).hexdigest()[:16],
+            shares_work=self.is_sharing,
         )
         return card, msgspec.json.encode(comparable(config, self._key))
 

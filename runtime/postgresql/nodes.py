@@ -67,6 +67,9 @@ class NodeCard(msgspec.Struct, frozen=True):
     mark: str = ""
     """By which to tell the folder beside the database: see `[store] path`."""
 
+    shares_work: bool | None = None
+    """Whether it works beside the one that runs the company; None: it does not say."""
+
 
 class KnownNode(msgspec.Struct, frozen=True):
     """One node, as operators and other nodes see it."""

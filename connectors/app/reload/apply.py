@@ -310,9 +310,13 @@ class TakingOver:
             await self._doors.close(name, target.limits.drain_timeout)
             if name in made:
                 await self._doors.open(name, made[name], target)
+        # Not before: what was under way for those that went needs their leases.
+        if self._app.seat is not None:
+            self._app.seat.node.go_by(target)
         for name, transport in made.items():
             if name not in self._app.transports:
                 await self._doors.open(name, transport, target)
+        self._doors.take_up()  # of one of another kind, other chats are ours now
         self._look_up(target)
 
     def _tell_scheduler(self) -> None:

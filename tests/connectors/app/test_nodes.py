@@ -341,6 +341,27 @@ async def test_a_connection_to_a_connector_that_is_gone_by_now_waits(
                 nursery.cancel_scope.cancel()
 
 
+async def test_a_node_is_refused_that_shares_work_beside_one_that_does_not(
+    tmp_path: Path,
+) -> None:
+    emptied()
+    first, second = settings(tmp_path, "a"), settings(tmp_path, "b")
+    with trio.fail_after(PATIENCE):
+        async with open_node(replace(first, connectors={})) as a:
+            await a.wait_seat()
+            await a.use(first)  # it goes on as it was started
+            with pytest.RaisesGroup(
+                pytest.RaisesExc(
+                    SettingsError,
+                    match="'a', which .* was started to share no work, unlike",
+                ),
+                flatten_subgroups=True,
+                allow_unwrapped=True,
+            ):
+                async with open_node(second) as b:
+                    await b.wait_turn()
+
+
 BOT = TelegramConfig(accounts={})
 
 
@@ -353,7 +374,7 @@ async def test_a_node_goes_on_when_a_connector_of_its_own_is_taken_out(
     with trio.fail_after(PATIENCE):
         async with open_node(more) as node:
             fence = await node.wait_turn()
-            while node.accounts()[0] != {"bot"}:
+            while "bot" not in node.accounts()[0]:
                 await node.wait_changed(0.1)
             await node.use(config)
             await node.look()
@@ -375,7 +396,7 @@ async def test_what_a_node_says_of_itself_is_said_again_if_it_could_not_be(
                     await node.use(more)
                 db.execute("ALTER TABLE away RENAME TO node_card")
             await node.use(more)
-            while node.accounts()[0] != {"bot"}:
+            while "bot" not in node.accounts()[0]:
                 await node.wait_changed(0.1)
 
 

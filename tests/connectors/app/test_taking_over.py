@@ -18,6 +18,7 @@ from actors.messages.inbound import Address
 from actors.people.owners import OwnerWrote
 from connectors.app.app import open_app
 from connectors.app.kit import PARTS, Workbench
+from connectors.app.nodes import CompanyNode, CompanySeat
 from connectors.app.reload.reload import (
     MENDED,
     REFUSED,
@@ -30,6 +31,9 @@ from connectors.chat.platforms import serving
 from connectors.chat.terminal.platform import TerminalConfig, with_terminal
 from connectors.settings.load import load_app
 from connectors.web.openai.transport import HttpTransport
+from runtime.nodes.rows import Fence
+from runtime.postgresql.nodes import NodeDesk
+from runtime.postgresql.server import PostgresqlServer
 from runtime.store.rows import Commit
 from runtime.supervision.supervisor import RestartChild, StopChild
 from runtime.telemetry.logs import Redactor
@@ -172,6 +176,22 @@ async def test_a_connector_comes_changes_and_goes(tmp_path: Path) -> None:
             await bench.status(other)
         assert "side" not in bench.app.company.services.accounts
         assert bench.generations().items() >= before.items()
+
+
+async def test_a_node_knows_whose_the_chats_of_a_new_connector_are_at_once(
+    tmp_path: Path,
+) -> None:
+    desk = NodeDesk(PostgresqlServer("host=/nowhere"), "a", 1.0)  # nobody asks it
+    async with open_bench(tmp_path) as bench:
+        node = CompanyNode(bench.app.config, desk, bytes(32))
+        duties = node.new_duties()
+        bench.app.seat = CompanySeat(Fence("a", 1, 0, ()), {}, node, duties)
+        for more, is_there in (
+            (SIDE.format(port=free_port(), more=""), True),
+            ("", False),
+        ):
+            assert await bench.change(more) == "applied"
+            assert duties.is_shared("side") == is_there
 
 
 async def test_an_address_that_is_taken_changes_nothing(tmp_path: Path) -> None:
