@@ -221,6 +221,7 @@ class TakingOver:
         texts = await trio.to_thread.run_sync(read_texts, self._folders, target)
         doors = self._doors.prepare(target) if "connectors" in steps else {}
         try:
+            app.known(target)  # packages may be missing for one of another node
             parts: tuple[Step, ...] = tuple(x for x in PARTS if x in steps)
             kit = await app.bench.make(target, parts)
             catalogue = None

@@ -246,7 +246,6 @@ async def test_a_client_of_a_node_that_is_cut_off_is_told_to_try_again(
     way = f"host=127.0.0.1 port={proxy.port} user={user} dbname=callboard"
     settings(tmp_path, "a")
     config = load_app(tmp_path / "a.toml", {"CB_DSN": way}).value
-    port = port_of(config)
     try:
         with trio.fail_after(PATIENCE):
             async with open_node(config) as node, trio.open_nursery() as nursery:
@@ -257,7 +256,7 @@ async def test_a_client_of_a_node_that_is_cut_off_is_told_to_try_again(
                 forwarder = ConnectionForwarder(node, nursery, print)
                 nursery.start_soon(forwarder.stand, config, trio.sleep_forever)
                 await trio.testing.wait_all_tasks_blocked(0.01)
-                told = await ask(port, b"GET /v1/models HTTP/1.1\r\n\r\n")
+                told = await ask(port_of(config), b"GET /v1/models HTTP/1.1\r\n\r\n")
                 assert told.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
                 assert b'"this node cannot reach the database; try again"' in told
                 assert str(proxy.port).encode() not in told

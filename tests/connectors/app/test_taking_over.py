@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,6 +20,7 @@ from actors.people.owners import OwnerWrote
 from connectors.app.app import open_app
 from connectors.app.kit import PARTS, Workbench
 from connectors.app.nodes import CompanyNode, CompanySeat
+from connectors.app.reload.apply import TakingOver
 from connectors.app.reload.reload import (
     MENDED,
     REFUSED,
@@ -28,9 +30,11 @@ from connectors.app.reload.reload import (
     Ways,
 )
 from connectors.chat.platforms import serving
+from connectors.chat.telegram.platform import TelegramConfig
 from connectors.chat.terminal.platform import TerminalConfig, with_terminal
 from connectors.settings.load import load_app
 from connectors.web.openai.transport import HttpTransport
+from runtime.errors import SettingsError
 from runtime.nodes.rows import Fence
 from runtime.postgresql.nodes import NodeDesk
 from runtime.postgresql.server import PostgresqlServer
@@ -192,6 +196,25 @@ async def test_a_node_knows_whose_the_chats_of_a_new_connector_are_at_once(
         ):
             assert await bench.change(more) == "applied"
             assert duties.is_shared("side") == is_there
+
+
+async def test_packages_that_a_connector_of_another_node_needs_here_are_missed_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "connectors.chat.telegram.transport", None)
+    desk = NodeDesk(PostgresqlServer("host=/nowhere"), "a", 1.0)  # nobody asks it
+    async with open_bench(tmp_path) as bench:
+        before = bench.app.config
+        node = CompanyNode(before, desk, bytes(32))
+        bench.app.seat = CompanySeat(Fence("a", 1, 0, ()), {}, node, node.new_duties())
+        bot = TelegramConfig(accounts={})
+        target = msgspec.structs.replace(
+            before, connectors={**before.connectors, "bot": bot}
+        )
+        steps: frozenset[Step] = frozenset({"connectors"})
+        with pytest.raises((SettingsError, ModuleNotFoundError)):
+            await TakingOver(bench.app).carry_out(target, steps, ())
+        assert bench.app.config is before
 
 
 async def test_an_address_that_is_taken_changes_nothing(tmp_path: Path) -> None:
