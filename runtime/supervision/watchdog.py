@@ -5,6 +5,10 @@ handler that does not give the loop back cannot be seen from inside it: this thr
 the loop for a sign of life, reports where it hangs, and may break the handler off with
 a signal, which Python runs between two bytecodes of the main thread.
 
+Time in which the loop's thread waits for a processor does not count: a machine with too
+much to do is no fault of the handler that happens to run. Only Linux tells that time;
+elsewhere all time counts.
+
 Only the main thread can be broken off, not inside a call into C, and never while
 it runs code of the kernel's or trio's, which such an error would leave half done.
 """
@@ -20,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 import trio
 
-from runtime.clock import SystemClock
+from runtime.clock import SystemClock, had_processor, thread_time
 from runtime.errors import DeadlineError
 
 if TYPE_CHECKING:
@@ -42,6 +46,11 @@ LIFECYCLE_FILE = str(Path(HERE, "actor", "lifecycle.py"))
 TRIES = 100
 TRY_EVERY = 0.002
 
+# Chosen: what a thread slept before the last look is not told from waiting if it runs
+# again, so that a handler may be found so much of the limit later.
+LOOKS = 8
+"""How often a loop that gives no sign is looked at within the limit."""
+
 
 class WatchdogConfig(msgspec.Struct, frozen=True):
     """How closely the loop is watched."""
@@ -50,7 +59,8 @@ class WatchdogConfig(msgspec.Struct, frozen=True):
     """Seconds between two looks."""
 
     limit: float = 2.0
-    """Seconds without a sign of life after which the loop counts as blocked."""
+    """Seconds without a sign of life after which the loop counts as blocked; those in
+    which its thread waits for a processor are left out."""
 
     break_off: bool = True
     """Whether a handler that blocks the loop is broken off: its actor fails with
@@ -67,8 +77,10 @@ class Watchdog:
 
     def __init__(self, kernel: Kernel, config: WatchdogConfig) -> None:
         self.lag = 0.0
-        """Seconds that the loop took for its last sign of life."""
+        """Seconds that the loop took for its last sign of life, all of them."""
 
+        self._blocked = 0.0  # seconds without one in which its thread could run
+        self._loop = threading.get_native_id()
         self._kernel = kernel
         self._config = config
         self._token = trio.lowlevel.current_trio_token()
@@ -109,10 +121,24 @@ class Watchdog:
                 self._token.run_sync_soon(self._alive.set)
             except trio.RunFinishedError:
                 return
-            while not self._alive.wait(self._config.limit):
-                self.lag = clock.monotonic() - asked_at
-                self._bark()
+            self._wait_for_sign(clock, asked_at)
             self.lag = clock.monotonic() - asked_at
+
+    def _wait_for_sign(self, clock: SystemClock, asked_at: float) -> None:
+        """Wait until the loop is alive; report it each time the limit is over."""
+        limit = self._config.limit
+        looked_at, before = asked_at, thread_time(self._loop)
+        self._blocked, unreported = 0.0, 0.0
+        while not self._alive.wait(limit / LOOKS):
+            now, after = clock.monotonic(), thread_time(self._loop)
+            could_run = had_processor(before, after, now - looked_at)
+            looked_at, before = now, after
+            self.lag = now - asked_at
+            self._blocked += could_run
+            unreported += could_run
+            if unreported >= limit:
+                unreported = 0.0
+                self._bark()
 
     def _bark(self) -> None:
         """Report what blocks the loop, and try to break it off."""
@@ -125,7 +151,7 @@ class Watchdog:
             "the loop is blocked",
             {
                 "actor": sight.name if sight else "",
-                "seconds": round(self.lag, 1),
+                "seconds": round(self._blocked, 1),
                 "where": _place(frame),
             },
         )
@@ -150,7 +176,7 @@ class Watchdog:
             return
         self._suspects = ()
         self._kernel.watchdog[sight.kind, "broken_off"] += 1
-        text = f"{sight.name} blocked the loop for {self.lag:.1f} s"
+        text = f"{sight.name} blocked the loop for {self._blocked:.1f} s"
         raise DeadlineError(text, actor=sight.name)
 
 

@@ -121,6 +121,27 @@ KERNEL = (
         ATTACKED,
     ),
     Mutant(
+        "a handler is blamed for time in which its thread had no processor",
+        "runtime/supervision/watchdog.py",
+        "had_processor(before, after, now - looked_at)",
+        "now - looked_at",
+        ("tests/runtime/supervision/test_watchdog.py",),
+    ),
+    Mutant(
+        "what a thread waits for now counts until the machine tells it",
+        "runtime/clock.py",
+        "    if after.is_ready:\n        return min(seconds, after.ran - before.ran)\n",
+        "",
+        ("tests/runtime/supervision/test_watchdog.py",),
+    ),
+    Mutant(
+        "what a handler sleeps is taken for time without a processor",
+        "runtime/clock.py",
+        "    if after.is_ready:\n",
+        "    if after:\n",
+        ("tests/runtime/supervision/test_watchdog.py",),
+    ),
+    Mutant(
         "whoever holds the -wal up is named with each try",
         "runtime/sqlite/store.py",
         "            self._is_held = not is_free\n",

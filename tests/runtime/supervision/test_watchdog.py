@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 import trio
+from hypothesis import given, strategies as st
 
 from runtime.actor.kernel import Kernel
-from runtime.clock import SystemClock
+from runtime.clock import SystemClock, ThreadTime, had_processor, thread_time
 from runtime.errors import DeadlineError
 from runtime.supervision import watchdog
 from runtime.supervision.watchdog import Watchdog, WatchdogConfig, look, sights
@@ -172,6 +173,72 @@ async def test_off_the_main_thread_it_only_reports() -> None:
 
     await trio.to_thread.run_sync(trio.run, main)
     assert reports.of("the loop is blocked")
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+async def test_a_handler_that_has_no_processor_is_not_blamed(
+    monkeypatch: pytest.MonkeyPatch, *, is_told: bool
+) -> None:
+    looks = 0
+
+    def starved(native_id: int) -> ThreadTime:
+        """Wait all the time; the machine tells afterwards, or not yet."""
+        nonlocal looks
+        looks += native_id == threading.main_thread().native_id
+        waited = SystemClock().monotonic() if is_told else 0.0
+        return ThreadTime(1.0, waited, is_ready=not is_told)
+
+    monkeypatch.setattr(watchdog, "thread_time", starved)
+    reports = Reports()
+    config = WatchdogConfig(period=0.001, limit=0.004)
+    async with watched(reports, config) as system:
+        act = do(lambda _me: spin(lambda: looks >= 10 * watchdog.LOOKS))
+        assert await system.spawn(Puppet()).ask(act) is None
+        assert actions(system) == set()
+    assert reports.all == []
+
+
+TIMES = st.floats(0.0, 1e6)
+SPENT = st.builds(ThreadTime, TIMES, TIMES, st.booleans())
+
+
+@given(SPENT, SPENT, TIMES)
+def test_only_time_that_a_thread_could_use_counts(
+    before: ThreadTime, more: ThreadTime, seconds: float
+) -> None:
+    ran, waited = before.ran + more.ran, before.waited + more.waited
+    after = ThreadTime(ran, waited, more.is_ready)
+    assert 0.0 <= had_processor(before, after, seconds) <= seconds
+    slept = ThreadTime(ran, before.waited, is_ready=False)
+    assert had_processor(before, slept, seconds) == seconds
+    waits = before._replace(is_ready=True)
+    assert had_processor(before, waits, seconds) == 0.0
+    assert had_processor(None, after, seconds) == seconds
+    assert had_processor(before, None, seconds) == seconds
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells it")
+def test_the_time_of_a_thread_is_that_of_the_machine() -> None:
+    me = threading.get_native_id()
+    before = thread_time(me)
+    if before is None:
+        pytest.skip("this kernel does not count it")
+    assert before.is_ready
+    ran = before.ran
+    spin(lambda: (thread_time(me) or before).ran > ran)
+    done = threading.Event()
+    sleeper = threading.Thread(target=done.wait)
+    sleeper.start()
+    assert sleeper.native_id is not None
+    asleep = sleeper.native_id
+    spin(lambda: not (thread_time(asleep) or before).is_ready)
+    first = thread_time(asleep)
+    assert first is not None
+    assert not first.is_ready
+    done.set()
+    sleeper.join()
+    spin(lambda: thread_time(asleep) is None)
+    assert thread_time(asleep) is None
 
 
 async def test_an_idle_loop_is_not_reported() -> None:
