@@ -148,16 +148,16 @@ def check_signing_secret(
         yield Complaint((*way, "signing_secret"), text, hint)
 
 
-# Source: Slack, "chat.postMessage": 4,000 characters are advised, beyond 40,000 the
-# rest is cut off with no more than a warning (measured); "chat.update" refuses more
-# than 4,000 (`msg_too_long`), so that one length holds for both. "Rate limits": one
-# message a second and channel; edits are tier 3, 50 a minute. "Working with files": 1
-# GB.
 def uses_sockets(config: SlackConfig) -> bool:
     """Whether all apps hear over a connection of their own, and none is called."""
     return all(each.signing_secret is None for each in config.accounts.values())
 
 
+# Source: Slack, "chat.postMessage": 4,000 characters are advised, beyond 40,000 the
+# rest is cut off with no more than a warning (measured); "chat.update" refuses more
+# than 4,000 (`msg_too_long`), so that one length holds for both. "Rate limits": one
+# message a second and channel; edits are tier 3, 50 a minute. "Working with files": 1
+# GB.
 PLATFORM = Platform(
     package="connectors.chat.slack",
     config=SlackConfig,
