@@ -410,6 +410,19 @@ class TwoNodes(Nodes):
         """Ask something that takes a while to answer."""
         assert await self.ask(chat, f"slowly {SLOWLY}", key=chat) == SLOWLY
 
+    async def take_away(self, name: str, how: signal.Signals) -> None:
+        """Send a signal to a node while it answers, until others go on with it."""
+        await self.wait_shared()
+        heard = self.heard(name)
+        async with trio.open_nursery() as nursery:
+            for owner in NAMES[:2]:
+                for chat in self.chats_of(owner, 3, how.name):
+                    nursery.start_soon(self.ask_slowly, chat)
+            while self.heard(name) < heard + 3:
+                await trio.testing.wait_all_tasks_blocked(PAUSE)
+            self.running[name].process.send_signal(how)
+            await self.wait_without(name)
+
 
 class NodesWithSockets(TwoNodes):
     """Two nodes, and people who talk by WebSocket with the first one."""
@@ -484,16 +497,7 @@ async def test_two_nodes_share_their_chats_and_one_goes_on_with_the_other_s(
         before, ((sent, _),) = Counter(dict(nodes.rows(settled))), nodes.rows(said)
         for number in (signal.SIGSTOP, signal.SIGKILL):
             with trio.fail_after(4 * PATIENCE):
-                await nodes.wait_shared()
-                heard = nodes.heard("b")
-                async with trio.open_nursery() as nursery:
-                    for owner in ("a", "b"):
-                        for chat in nodes.chats_of(owner, 3, number.name):
-                            nursery.start_soon(nodes.ask_slowly, chat)
-                    while nodes.heard("b") < heard + 3:
-                        await trio.testing.wait_all_tasks_blocked(PAUSE)
-                    nodes.running["b"].process.send_signal(number)
-                    await nodes.wait_without("b")
+                await nodes.take_away("b", number)
                 if number == signal.SIGSTOP:
                     nodes.running["b"].process.send_signal(signal.SIGCONT)
         after = Counter(dict(nodes.rows(settled)))
