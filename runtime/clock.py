@@ -16,6 +16,9 @@ from typing import NamedTuple, Protocol
 NANOSECONDS = 1e9
 """In a second."""
 
+THREADS = Path("/proc/self/task")
+"""Where Linux tells of each thread of this process. Source: proc(5)."""
+
 
 class Clock(Protocol):
     """Tells the time. Implemented by `SystemClock`, and settable ones in tests."""
@@ -64,17 +67,17 @@ def thread_time(native_id: int) -> ThreadTime | None:
     Returns:
         None: the machine does not tell, or there is no such thread.
     """
-    folder = Path("/proc/self/task", str(native_id))  # Source: Linux, proc(5)
+    folder = THREADS / str(native_id)
     try:
         state = folder.joinpath("stat").read_text("ascii", "replace")
         spent = folder.joinpath("schedstat").read_text("ascii")
-    except OSError:
+        ran, waited, times = [int(each) for each in spent.split()]
+    except (OSError, ValueError):
         return None
-    ran, waited, times = [int(each) for each in spent.split()]
-    if not times:  # Source: "0 0 0" where the kernel does not count it
+    if not times:  # "0 0 0", where the kernel does not count it
         return None
     # Why from the right: the thread's name stands in brackets and may hold any.
-    is_ready = state.rpartition(")")[2].split()[0] == "R"
+    is_ready = state.rpartition(")")[2].split()[:1] == ["R"]
     return ThreadTime(ran / NANOSECONDS, waited / NANOSECONDS, is_ready)
 
 

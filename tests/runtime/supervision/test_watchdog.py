@@ -16,6 +16,7 @@ import pytest
 import trio
 from hypothesis import given, strategies as st
 
+from runtime import clock
 from runtime.actor.kernel import Kernel
 from runtime.clock import SystemClock, ThreadTime, had_processor, thread_time
 from runtime.errors import DeadlineError
@@ -44,9 +45,9 @@ def never() -> bool:
 
 def spin(is_enough: Callable[[], bool] = never) -> None:
     """Give nothing back until it is enough, however slow the machine is."""
-    clock = SystemClock()
-    until = clock.monotonic() + LONGEST
-    while clock.monotonic() < until and not is_enough():
+    now = SystemClock().monotonic
+    until = now() + LONGEST
+    while now() < until and not is_enough():
         pass
 
 
@@ -239,6 +240,33 @@ def test_the_time_of_a_thread_is_that_of_the_machine() -> None:
     sleeper.join()
     spin(lambda: thread_time(asleep) is None)
     assert thread_time(asleep) is None
+
+
+@pytest.mark.parametrize(
+    ("stat", "schedstat", "told"),
+    [
+        ("7 (a) S (b) R 1 2", "1500000000 500000000 3\n", (1.5, 0.5, True)),
+        ("7 (R) S 1 2", "1500000000 500000000 3\n", (1.5, 0.5, False)),
+        ("7 (a) R 1 2", "0 0 0\n", None),
+        ("7 (a) R 1 2", "", None),
+        ("7 (a) R 1 2", "not counted here", None),
+        ("", "0 1000000000 1\n", (0.0, 1.0, False)),
+    ],
+)
+def test_what_the_machine_tells_of_a_thread_is_read(
+    stat: str,
+    schedstat: str,
+    told: tuple[float, float, bool] | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(clock, "THREADS", tmp_path)
+    assert thread_time(7) is None
+    folder = tmp_path / "7"
+    folder.mkdir()
+    (folder / "stat").write_text(stat)
+    (folder / "schedstat").write_text(schedstat)
+    assert thread_time(7) == told
 
 
 async def test_an_idle_loop_is_not_reported() -> None:
