@@ -113,7 +113,7 @@ class Persona:
         )
         return replace(self, config=config)
 
-    @property
+    @cached_property
     def shown(self) -> str:
         """What people and clients call it."""
         return self.config.display_name or self.name
@@ -140,7 +140,7 @@ class Persona:
             opens_envelopes=config.json_answers,
         )
 
-    @property
+    @cached_property
     def marks(self) -> frozenset[tags.Family]:
         """Say which marks it may use that come to something."""
         idle: set[tags.Family] = set()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from actors.agents.persona import Persona
     from actors.messages.inbound import Inbound
     from actors.protocol import Finished
+    from actors.rules.markers.parser import ParsedAnswer
     from actors.services import Services
     from runtime.actor.actor import Actor
 
@@ -71,6 +72,7 @@ def exchange(inbound: Inbound, source: str, target: str, key: str) -> PairExchan
 
 async def kept_apart(
     finished: Finished,
+    parsed: ParsedAnswer,
     inbound: Inbound,
     persona: Persona,
     services: Services,
@@ -79,13 +81,13 @@ async def kept_apart(
     """Name the agents that an answer would reach, and that it may not reach now.
 
     Args:
-        finished: the answer: whom it hands work to, and whose names it calls.
+        finished: the answer: whom it hands work to.
+        parsed: the same taken apart: whose names it calls.
         inbound: what it answers.
         persona: whose answer it is.
         services: settings.
         turn: on whose behalf.
     """
-    parsed = finished.parsed(persona.egress)
     asked = [x.agent for x in (*finished.delegations, *parsed.delegations)]
     limits = persona.delegation_limits(services.limits.max_hops)
     now = services.clock.monotonic()

@@ -355,7 +355,7 @@ def _came_of(
     parsed: markers.ParsedAnswer, carried: Carried, inbound: Inbound, services: Services
 ) -> list[str]:
     """Say in the reader's language what was carried out, and what was not."""
-    notice = parsed.notice
+    notice = parsed.notice if parsed.dropped else ""
     if not (carried.outcomes or notice):
         return []  # as most often; nobody's language need be found out
     languages = services.languages(inbound)
@@ -371,9 +371,10 @@ def _with_thought(first: Delivery, parsed: markers.ParsedAnswer) -> Delivery:
 
 def _told(run: Run | None) -> Usage | None:
     """Give a turn's tokens, if all its models reported them."""
-    if run is None or not run.spent or any(each.is_reckoned for each in run.spent):
+    if run is None or not run.spent:
         return None
-    return run.usage
+    reckoned = [each for each in run.spent if each.is_reckoned]
+    return None if reckoned else run.usage
 
 
 def silence(

@@ -399,7 +399,7 @@ class History:
                 self._report(event.inbound_id, event.run.attempt)
         else:
             self._forget_report(event.inbound_id)
-            self._remember((event.inbound_id, *(each.inbound_id for each in also)))
+            self._remember((event.inbound_id, *[each.inbound_id for each in also]))
         if isinstance(event, Exchanged) and event.lines:
             if self.counted.is_closed:
                 self.flushed, self.ended = 0, None

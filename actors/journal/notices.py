@@ -318,7 +318,7 @@ def type_of(answer: Answer) -> EventType | None:
     state = answer.settled[0]
     if state != "replied":
         return OF_STATE[state]
-    if any(each.trouble for each in answer.deliveries):
+    if [each for each in answer.deliveries if each.trouble]:
         return "turn.failed"  # people read why there is no answer
     is_turn = answer.run is not None or bool(answer.lines)
     return "turn.finished" if is_turn else None

@@ -145,7 +145,10 @@ async def jot(
 
 def active_project(states: Iterable[StateValue]) -> str:
     """Name the project that somebody works on; empty: none."""
-    return next((each.text for each in states if each.key == PROJECT), "")
+    for each in states:
+        if each.key == PROJECT:
+            return each.text
+    return ""
 
 
 async def project_text(states: Iterable[StateValue], notebook: Notebook | None) -> str:

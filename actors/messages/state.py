@@ -217,13 +217,24 @@ class MessageState:
         past: attempts before this session knew the message.
     """
 
-    __slots__ = ("_limit", "_past", "_policy", "_resume_at", "attempts", "is_suspect")
+    __slots__ = (
+        "_limit",
+        "_past",
+        "_policy",
+        "_resume_at",
+        "attempts",
+        "is_suspect",
+        "was_read",
+    )
 
     def __init__(self, policy: RetryPolicy, past: AttemptHistory) -> None:
         self._policy = policy
         self._past = past
         self.attempts: int = past.attempts
         """How many turns were begun."""
+
+        self.was_read = past.was_read
+        """Whether an earlier process accepted it."""
 
         # A message that was given up has used all its attempts. A retry by hand grants
         # as many new ones.
@@ -237,7 +248,7 @@ class MessageState:
     @property
     def may_have_steps(self) -> bool:
         """Whether earlier attempts may have recorded steps."""
-        return self._past.was_read or self.attempts > 1
+        return self.was_read or self.attempts > 1
 
     @property
     def past(self) -> AttemptHistory:

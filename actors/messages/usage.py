@@ -49,8 +49,10 @@ def add_up(spent: tuple[Spent, ...], more: tuple[Spent, ...]) -> tuple[Spent, ..
 
 def total(spent: tuple[Spent, ...]) -> Usage:
     """Return the tokens of all spending."""
-    usage = Usage()
-    for each in spent:
+    if not spent:
+        return Usage()
+    usage = spent[0].usage
+    for each in spent[1:]:
         usage += each.usage
     return usage
 

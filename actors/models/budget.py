@@ -191,7 +191,7 @@ class Budgets:
 
     def knows(self, now: float) -> bool:
         """Tell whether no period that is under way has been forgotten."""
-        return all(self._period(x.budget, now) >= x.period for x in self._sums)
+        return not [x for x in self._sums if self._period(x.budget, now) < x.period]
 
     def enter(self, who: Spender, amount: Amount, at: float) -> None:
         """Count what was spent.

@@ -140,10 +140,10 @@ def concluded(
     waited = state == "cancelled" or answer.settled == ("dropped", "overflow")
     if answer.put_off is not None or not (attempts or waited):
         return
-    is_failed = state != "replied" or any(each.trouble for each in answer.deliveries)
-    is_silent = all(each.kind == "silence" for each in answer.deliveries)
+    troubles = [each.trouble for each in answer.deliveries if each.trouble]
+    is_silent = {each.kind for each in answer.deliveries} <= {"silence"}
     ended: Stage = "silent" if is_silent else "answered"
-    stage: Stage = "failed" if is_failed else ended
+    stage: Stage = "failed" if state != "replied" or troubles else ended
     _acknowledge(answer.inbound, agent, stage, session, services)
 
 

@@ -135,9 +135,9 @@ class SessionLine:
             inbound.id,
             # The sender of a webhook was told that it will be handled; `max_open`
             # bounds their number.
-            is_owed=pending.state.past.was_read
+            is_owed=pending.state.was_read
             or inbound.occasion == "webhook"
-            or self._is_only_end(pending),
+            or (bool(pending.told) and self._is_only_end(pending)),
             whose=(inbound.sender_id, inbound.interruption_scope),
             may_join=self._may_join(pending, persona),
             is_media=bool(inbound.attachments),

@@ -266,7 +266,6 @@ class SessionQueue:
     """
 
     __slots__ = (
-        "_buffering",
         "_gathered",
         "_gathering",
         "_generation",
@@ -275,13 +274,15 @@ class SessionQueue:
         "_queue_cap",
         "_turns",
         "_waiting",
+        "buffering",
+        "manner",
     )
 
     def __init__(self, queue_cap: int, buffering: BusySettings = SERIAL) -> None:
         if queue_cap < 0:
             raise ValueError(f"queue_cap must be 0 or more, not {queue_cap}")
         self._queue_cap = queue_cap
-        self._buffering = buffering
+        self.buffer_by(buffering)
         self._generation = 0
         # Why no dicts and deques: an empty one is hundreds of bytes, an empty tuple
         # none, and most conversations need none.
@@ -296,7 +297,8 @@ class SessionQueue:
 
     def adopt(self, queue_cap: int, buffering: BusySettings) -> None:
         """Use other settings from now on; running and waiting messages stay."""
-        self._queue_cap, self._buffering = queue_cap, buffering
+        self._queue_cap = queue_cap
+        self.buffer_by(buffering)
 
     @property
     def current(self) -> str | None:
@@ -311,11 +313,6 @@ class SessionQueue:
     def begun(self) -> tuple[str, ...]:
         """Ids of the messages whose turns are begun and not settled."""
         return tuple(each.first.id for each in self._turns)
-
-    @property
-    def buffering(self) -> BusySettings:
-        """The busy policy and its settings."""
-        return self._buffering
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -334,17 +331,24 @@ class SessionQueue:
 
     def turn(self, inbound_id: str) -> BegunTurn | None:
         """Give the turn that answers this message; None: it has none."""
-        return next((x for x in self._turns if inbound_id in x.members), None)
+        for each in self._turns:
+            if inbound_id in each.members:
+                return each
+        return None
 
     @property
     def most_waiting(self) -> int:
         """Most new messages that ever wait at once."""
-        is_cut = self._buffering.overflow == "summarise" and self._joins
+        is_cut = self.buffering.overflow == "summarise" and self.manner.joins
         return self._queue_cap * (3 if is_cut else 2)
 
     def buffer_by(self, buffering: BusySettings) -> None:
         """Use another busy policy from now on; waiting messages keep their places."""
-        self._buffering = buffering
+        self.buffering = buffering
+        """The busy policy and its settings."""
+
+        self.manner = buffering.manner
+        """The rules of this policy."""
 
     def on(self, event: Event) -> list[Effect]:
         """Take one event in; give back the effects it causes, in order."""
@@ -374,15 +378,14 @@ class SessionQueue:
             case _:
                 assert_never(event)
 
-    @property
-    def _joins(self) -> bool:
-        return self._buffering.manner.joins
-
     # --- turns that are begun -------------------------------------------------------
 
     @property
     def _current(self) -> BegunTurn | None:
-        return next((each for each in self._turns if not each.is_aside), None)
+        for each in self._turns:
+            if not each.is_aside:
+                return each
+        return None
 
     def _before(self, arrival: Arrival) -> BegunTurn | None:
         """Give the turn that a message waits for: its sender's own, or that of all."""
@@ -406,6 +409,8 @@ class SessionQueue:
     # --- hearing ------------------------------------------------------------------
 
     def _arrived(self, arrival: Arrival) -> list[Effect]:
+        if not (self._turns or self._waiting):  # as most often
+            return self._arrived_idle(arrival)
         if self._has(arrival.id):
             return []  # handed in twice; it has its place already
         if arrival.also:  # they may have arrived before, alone
@@ -437,12 +442,12 @@ class SessionQueue:
         return [self._gather(arrival.now)]
 
     def _gathers(self, arrival: Arrival) -> bool:
-        buffering = self._buffering
-        is_wanted = buffering.manner.gathers and buffering.debounce > 0
+        buffering = self.buffering
+        is_wanted = self.manner.gathers and buffering.debounce > 0
         return is_wanted and arrival.can_share and not arrival.is_media
 
     def _gather(self, now: float) -> Debounce:
-        before, buffering = self._gathering, self._buffering
+        before, buffering = self._gathering, self.buffering
         self._gathered += 1
         latest = (
             now + max(buffering.debounce, buffering.longest_debounce)
@@ -462,8 +467,8 @@ class SessionQueue:
         """Let the message wait, if there is room or room can be made."""
         effects: list[Effect] = []
         if not arrival.is_owed and is_full(self._waiting, arrival, self._queue_cap):
-            overflow = self._buffering.overflow
-            if overflow == "summarise" and not self._joins:
+            overflow = self.buffering.overflow
+            if overflow == "summarise" and not self.manner.joins:
                 overflow = "new"  # cut short or not, each has a turn of its own
             made = make_room(self._waiting, arrival, self._queue_cap, overflow)
             if made is None:
@@ -472,8 +477,8 @@ class SessionQueue:
             if dropped:
                 effects.append(DropWaiting(dropped, "overflow"))
         is_first = not any(belongs(arrival, each) for each in self._waiting)
-        buffering = self._buffering
-        notes = buffering.note and buffering.manner.notes and not arrival.is_owed
+        buffering = self.buffering
+        notes = buffering.note and self.manner.notes and not arrival.is_owed
         self._put_last(arrival)
         is_noted = notes and is_first and arrival.may_join
         effects.append(KeepWaiting(arrival.id, len(self._waiting), is_noted=is_noted))
@@ -494,7 +499,7 @@ class SessionQueue:
     # --- interrupting ---------------------------------------------------------------
 
     def _may_interrupt(self, arrival: Arrival, turn: BegunTurn) -> bool:
-        if not self._buffering.manner.interrupts:
+        if not self.manner.interrupts:
             return False
         is_ours = arrival.may_join and belongs(arrival, turn.first)
         is_open = turn.first.may_join and not (turn.is_ending or arrival.is_late)
@@ -521,9 +526,9 @@ class SessionQueue:
         turn = next((x for x in self._turns if x.generation == generation), None)
         if turn is None or turn.is_ending or not turn.first.may_join:
             return []
-        if not self._buffering.manner.injects:
+        if not self.manner.injects:
             return []
-        room = self._buffering.injections - len(turn.injected)
+        room = self.buffering.injections - len(turn.injected)
         taken = leading(self._waiting, turn.first, room)
         self._take_out(taken)
         ids = tuple(each.id for each in taken)
@@ -545,20 +550,20 @@ class SessionQueue:
         # Why: after a stop the cancelled turn still reports. By then another turn may
         # run, even for the same message.
         named = (ended.id, ended.generation)
-        turn = next(
-            (x for x in self._turns if (x.first.id, x.generation) == named), None
-        )
-        if turn is None:
+        found = [x for x in self._turns if (x.first.id, x.generation) == named]
+        if not found:
             return []
+        turn = found[0]
         self._turns = tuple([each for each in self._turns if each is not turn])
         if not turn.is_ending:  # else the words that interrupted it are next
             self._in_a_row = 0
             if self._waiting:
                 waiting = [self._waits_anew(each, turn) for each in self._waiting]
                 self._waiting = tuple(waiting)
-        self._put_first(ended.again, self._waiting)
+        if ended.again:
+            self._put_first(ended.again, self._waiting)
         is_free = self._current is None and self._gathering is None
-        return self._next() if is_free else []
+        return self._next() if is_free and self._waiting else []
 
     def _next(self) -> list[Effect]:
         """Begin the turn of the first message that waits, and of those that join it."""
@@ -572,10 +577,10 @@ class SessionQueue:
         first = free[0] if was_gathering or len(free) == 1 else self._first_of(free)
         taken: Sequence[Arrival] = (first,)
         style: Style = first.style
-        if self._joins and first.can_share:
+        if self.manner.joins and first.can_share:
             mine = tuple(each for each in free if belongs(each, first))
-            taken = joining(mine, self._buffering.most_chars)
-            style = "lines" if was_gathering else self._buffering.manner.style
+            taken = joining(mine, self.buffering.most_chars)
+            style = "lines" if was_gathering else self.manner.style
         self._take_out(taken)
         also, short = first.also, first.short
         if len(taken) > 1:
@@ -602,7 +607,7 @@ class SessionQueue:
 
     def _with_many(self, free: Sequence[Arrival]) -> set[tuple[str, ...]]:
         """Give the senders with many messages waiting; those of one turn count once."""
-        joins = self._joins
+        joins = self.manner.joins
         turns = {
             (each.whose, "" if joins and each.can_share else each.id) for each in free
         }

@@ -57,8 +57,9 @@ def with_window(answer: Answer, persona: Persona) -> Answer:
 
 def replied(answer: Answer, agent: str, at: float) -> Replied | None:
     """Give the message to the router about a stored answer that opens a window."""
-    if any(entry.kind == KIND for entry in answer.carried.entries):
-        return Replied(answer.inbound, agent, at)
+    for entry in answer.carried.entries:
+        if entry.kind == KIND:
+            return Replied(answer.inbound, agent, at)
     return None
 
 

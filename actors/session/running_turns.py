@@ -57,7 +57,10 @@ class RunningTurns:
 
     def of(self, inbound_id: str | None) -> Attempt | None:
         """Give the attempt at a message's turn; None: none runs."""
-        return next((x for x in self.attempts if x.inbound.id == inbound_id), None)
+        for each in self.attempts:
+            if each.inbound.id == inbound_id:
+                return each
+        return None
 
     def by_id(self, turn_id: str) -> Attempt | None:
         """Give an attempt; None: it is over, and its answer stored."""

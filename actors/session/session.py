@@ -247,7 +247,7 @@ class Session(Actor):
         if inbound.id in line.pending:
             self._retry_now(line.pending[inbound.id], hear.past)
             return None
-        if self._knows(inbound.id):
+        if self._history.has_answered(inbound.id):
             return None  # it came again after a restart, and is answered already
         command: commands.Command = commands.PlainText()
         if not (inbound.chain.agents or inbound.occasion):  # only people give commands
@@ -586,7 +586,7 @@ class Session(Actor):
             notice = lifecycle.notice_of_reset(inbound)
             if notice is not None:
                 self._put(notice)
-            is_steered = self._queue.buffering.manner.injects
+            is_steered = self._queue.manner.injects
             step = self._turns.begin(
                 pending, generation, self, self._persona, is_steered=is_steered
             )

@@ -132,7 +132,8 @@ class TurnWatchdog(msgspec.Struct, eq=False):
         )
 
     def _check_later(self, lasted: float = 0.0, silent: float = 0.0) -> None:
-        self.end()
+        if self._timer is not None:
+            self.end()
         patience = self._services.watchdog.patience
         seconds = stuck.look_after(patience, lasted, silent)
         if seconds < math.inf:

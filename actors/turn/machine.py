@@ -227,7 +227,9 @@ class TurnMachine:
         self._allowance = TokenAllowance(tokens)
         self._max_rounds = max_rounds
         self._last = max_rounds  # the round in which this step must end
-        self._round = 0
+        self.rounds = 0
+        """How often the model was called."""
+
         self.plan: tuple[str, ...] = ()
         """The steps of the answer; none: it is given at once."""
 
@@ -259,11 +261,6 @@ class TurnMachine:
         complete even if the turn is cut off.
         """
         return tuple(self._lines)
-
-    @property
-    def rounds(self) -> int:
-        """How often the model was called."""
-        return self._round
 
     @property
     def is_over(self) -> bool:
@@ -306,17 +303,17 @@ class TurnMachine:
             self._state = "ended"
             return [Fail(self._allowance.used_up, "allowance")]
         if self._allowance.is_last:
-            self._last = self._round + 1
-        self._round += 1
+            self._last = self.rounds + 1
+        self.rounds += 1
         self._state = "asking"
-        is_last = self._round == self._last
+        is_last = self.rounds == self._last
         return [AskModel(with_tools=bool(self._tools) and not is_last)]
 
     def _replied(self, reply: ModelReplied) -> list[Effect]:
-        if reply.plan and self._round == 1:
+        if reply.plan and self.rounds == 1:
             self.plan = reply.plan
             self._instruct()
-        if reply.tool_calls and self._round < self._last:
+        if reply.tool_calls and self.rounds < self._last:
             return self._call(reply)
         self._state = "ended"
         parsed = parse(reply.text, "assistant", self._egress)
@@ -338,7 +335,7 @@ class TurnMachine:
         if text:  # providers refuse an empty line
             self._lines.append(TranscriptLine("assistant", text))
         self.steps_done += 1
-        self._last = self._round + self._max_rounds
+        self._last = self.rounds + self._max_rounds
         self._instruct()
         return self._ask()
 
@@ -361,7 +358,7 @@ class TurnMachine:
         }
         self._state = "calling"
         if self._detector.is_broken:  # the next round is the last
-            self._last = min(self._last, self._round + 1)
+            self._last = min(self._last, self.rounds + 1)
         running = [call for call in calls if self._results[call.id] is None]
         return [CallTool(call) for call in running] or self._next_round()
 

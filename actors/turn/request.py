@@ -271,9 +271,11 @@ class ConversationWindow:
         "_trigger",
         "_turn",
         "_window",
+        "collaboration",
         "cut_tokens",
         "earlier",
         "history",
+        "max_chars",
         "start",
         "summaries",
         "was_made",
@@ -289,6 +291,12 @@ class ConversationWindow:
         """The question."""
 
         self._services = services
+        self.max_chars = services.compaction.max_chars
+        """Most characters of the history in a request."""
+
+        self.collaboration = services.collaboration
+        """The settings for work between agents."""
+
         self._trigger: Trigger | None = None
         self._must = False
         self._made = 0
@@ -306,16 +314,6 @@ class ConversationWindow:
 
         self.was_made = False
         """Whether the conversation was shortened."""
-
-    @property
-    def max_chars(self) -> int:
-        """Most characters of the history in a request."""
-        return self._services.compaction.max_chars
-
-    @property
-    def collaboration(self) -> CollaborationConfig:
-        """The settings for work between agents."""
-        return self._services.collaboration
 
     def fits(self, request: ModelRequest, offer: ModelOffer) -> bool:
         """Whether a request fits a model; checked only before the first call."""

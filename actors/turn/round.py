@@ -200,7 +200,10 @@ class ModelRounds:
         self.prompting = PromptBuilder(room, persona, services.clock.wall())
         """Writes the requests."""
 
-        whose = CallOwner(self._who, persona.config.model, start.turn_id)
+        inbound = start.inbound
+        user = f"{inbound.address.connector}/{inbound.sender_id}"
+        who = Spender(persona.name, user)
+        whose = CallOwner(who, persona.config.model, start.turn_id)
         self._calling = ModelCalls(turn, whose, services)
 
     @property
@@ -239,7 +242,7 @@ class ModelRounds:
         if self.prompting.is_refused:
             LOG.warning("words that try to change instructions", run=self._run)
             return rules.ModelFailed("untrusted", REFUSED)
-        calling, before = self._calling, self.spent
+        calling, before = self._calling, self._calling.spent
         calling.spent, self._earlier = (), before
         try:
             steps = await self._plan() if not lines else ()
@@ -248,8 +251,9 @@ class ModelRounds:
             self.words.begin_round()
             event = await self._ask_whole(lines, tools)
         finally:
-            own, calling.spent = calling.spent, add_up(before, calling.spent)
-            self._earlier = ()
+            own, self._earlier = calling.spent, ()
+            if before:
+                calling.spent = add_up(before, own)
         if isinstance(event, rules.ModelReplied):
             usage = total(own)
             return msgspec.structs.replace(event, usage=usage, spent=own, plan=steps)
@@ -303,16 +307,10 @@ class ModelRounds:
     def pay(self, spent: tuple[Spent, ...]) -> None:
         """Tell the session the cost so far, in case the turn ends without a report."""
         start = self._start
-        paid = TurnSpent(start.turn_id, add_up(self._earlier, spent))
-        self._turn.tell(start.session, paid)
+        whole = add_up(self._earlier, spent) if self._earlier else spent
+        self._turn.tell(start.session, TurnSpent(start.turn_id, whole))
 
     @property
     def _run(self) -> str:
         """The ledger row of this turn, as `records.usage` names it."""
         return f"{self._start.inbound.id}#{self._start.attempt}"
-
-    @property
-    def _who(self) -> Spender:
-        inbound = self._start.inbound
-        user = f"{inbound.address.connector}/{inbound.sender_id}"
-        return Spender(self._persona.name, user)

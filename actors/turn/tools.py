@@ -167,11 +167,6 @@ class ToolCalls:
         """Add the files of a call, of this attempt or an earlier one."""
         self._files[returned.call_id] = returned.files
 
-    @property
-    def specs(self) -> tuple[ToolSpec, ...]:
-        """The tools that the model may call."""
-        return self.permits.offered
-
     def _judge(self) -> None:
         specs = tuple([tool.spec for tool in self._tools.values()])
         has_colleagues = bool(self._persona.colleagues)
@@ -192,7 +187,7 @@ class ToolCalls:
             self.notes = tuple([note for offer in offers for note in offer.notes])
             self.standing = tuple([note for x in offers for note in x.standing])
             self._judge()
-        return tuple([spec.name for spec in self.specs])
+        return tuple([spec.name for spec in self.permits.offered])
 
     def _context(self) -> ToolContext:
         inbound = self._start.inbound

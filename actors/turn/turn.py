@@ -19,7 +19,7 @@ from actors.collaboration.tools import tools_of
 from actors.delegation.rulings import kept_apart
 from actors.hooks.outgoing import asked_about
 from actors.journal.plan import Carried
-from actors.messages.inbound import Inbound, ToolCall
+from actors.messages.inbound import ToolCall
 from actors.messages.usage import total
 from actors.models.classify import progress
 from actors.ports import PictureWatch
@@ -196,7 +196,7 @@ class Turn(Actor):
         carried = with_files(await carry_out(said, inbound, *asker, sending), sending)
         return msgspec.structs.replace(
             outcome,
-            kept_apart=await kept_apart(outcome, inbound, *asker),
+            kept_apart=await kept_apart(outcome, said, inbound, *asker),
             carried=await with_pictures(carried, pictures, course.steps),
         )
 
@@ -256,6 +256,9 @@ class TurnLoop:
         colleagues: Colleagues,
     ) -> None:
         self._start = start
+        self.inbound = start.inbound
+        """The message that is answered."""
+
         self._words = asking.words
         self._asking = asking
         self.steps = StepJournal(start, services)
@@ -270,7 +273,7 @@ class TurnLoop:
         self._steps_noted = 0
         settings = services.tool_calls
         self._turn = rules.TurnMachine(
-            tuple([spec.name for spec in self._calls.specs]),
+            tuple([spec.name for spec in self._calls.permits.offered]),
             max(1, persona.config.max_tool_rounds + 1),
             self._calls.permits.denied,
             LoopLimits(settings.warn_after, settings.block_after, settings.break_after),
@@ -280,11 +283,6 @@ class TurnLoop:
         self._turn.frame_key = services.frame_key
         self._rounds = 0
         self._meanwhile = Steering(start, persona)
-
-    @property
-    def inbound(self) -> Inbound:
-        """The message that is answered."""
-        return self._start.inbound
 
     @property
     def resume(self) -> str:
@@ -358,7 +356,7 @@ class TurnLoop:
             return []
         prompting = self._asking.prompting
         prompting.standing, prompting.notes = self._calls.standing, self._calls.notes
-        tools = self._calls.specs if with_tools else ()
+        tools = self._calls.permits.offered if with_tools else ()
         event = await self._asking.ask(self._turn.lines, tools)
         if isinstance(event, rules.ModelReplied):
             self._note_round(event)

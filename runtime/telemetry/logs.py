@@ -152,17 +152,15 @@ class LineHandler(logging.StreamHandler["WaitingLines"]):
                 return False
             self._is_writing = True
             try:
-                self._write(*self._taken())
+                self.acquire()
+                try:
+                    lines, dropped = self.stream.take()
+                finally:
+                    self.release()
+                self._write(lines, dropped)
             finally:
                 self._is_writing = False
         return True
-
-    def _taken(self) -> tuple[Sequence[str], int]:
-        self.acquire()
-        try:
-            return self.stream.take()
-        finally:
-            self.release()
 
     def _write(self, lines: Sequence[str], dropped: int) -> None:
         if dropped:

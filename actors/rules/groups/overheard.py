@@ -161,6 +161,8 @@ def written(
             whole.
         injection: what to do with texts that try to change instructions.
     """
+    if not words:
+        return ""
     lines: list[str] = []
     room = most_tokens - tokens(f"{TITLE}\n") - tokens(ASKED)
     for word in reversed(words):

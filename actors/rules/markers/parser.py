@@ -523,13 +523,18 @@ class ParsedAnswer(msgspec.Struct, frozen=True):
         is_little = len(self.visible.strip()) <= most and (
             ALL_WELL in map(plain, self.controls) or says_well(self.visible)
         )
+        if not (is_little or self.controls):  # an answer, as most often
+            return False
         is_all = not (self.actions or self.notice)
         return self.is_withheld or (is_little and is_all)
 
     @property
     def is_silent(self) -> bool:
         """True if there is nothing to show, to carry out or to tell."""
-        has_words = bool(self.visible.strip()) and not self.is_withheld
+        has_words = bool(self.visible.strip())
+        if has_words and not self.controls:  # an answer, as most often
+            return False
+        has_words = has_words and not self.is_withheld
         return not (has_words or self.actions or self.notice)
 
 

@@ -546,12 +546,19 @@ def _place(brief: Brief) -> Iterator[Layer]:
         yield Layer("partners", text, why, tokens(text))
     is_reachable = style is None or style.is_reachable_later
     if is_reachable and brief.marks & mark_texts.LATER:
-        to = {"channel": place.connector, "to": place.chat}
-        if place.thread:
-            to["thread"] = place.thread
-        there = as_item(json.dumps(to, ensure_ascii=False))
-        text = texts.CHANNEL.format(place=there)
-        yield Layer("channel", text, "where the message was said", tokens(text))
+        yield _channel(place.connector, place.chat, place.thread)
+
+
+# Why kept: it is the same for each message of a chat.
+@lru_cache(maxsize=1024)
+def _channel(connector: str, chat: str, thread: str) -> Layer:
+    """Return the layer with the name of the chat, for messages at a later time."""
+    to = {"channel": connector, "to": chat}
+    if thread:
+        to["thread"] = thread
+    there = as_item(json.dumps(to, ensure_ascii=False))
+    text = texts.CHANNEL.format(place=there)
+    return Layer("channel", text, "where the message was said", tokens(text))
 
 
 def _known(brief: Brief) -> Iterator[Layer]:

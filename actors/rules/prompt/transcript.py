@@ -40,7 +40,7 @@ def without_stale(lines: Sequence[TranscriptLine]) -> tuple[TranscriptLine, ...]
     They belong to finished turns of programs that keep no calls, and only cost tokens.
     A line without other text is removed.
     """
-    if not any("</tool_result>" in line.text.lower() for line in lines):
+    if not [line for line in lines if "</tool_result>" in line.text.lower()]:
         return tuple(lines)
     kept: list[TranscriptLine] = []
     for line in lines:
@@ -60,7 +60,8 @@ def _without_results(text: str) -> str:
 
 def used_tools(lines: Iterable[TranscriptLine]) -> tuple[str, ...]:
     """Return the names of the called tools, in order, each once."""
-    return tuple(dict.fromkeys(call.name for each in lines for call in each.tool_calls))
+    names = [call.name for each in lines for call in each.tool_calls]
+    return tuple(dict.fromkeys(names))
 
 
 def with_used_tools(text: str, used: Sequence[str], sent: str = "") -> str:
@@ -105,15 +106,19 @@ def window(lines: Sequence[TranscriptLine], max_lines: int, max_chars: int) -> W
         max_chars: most characters. The newest turn is always complete.
     """
     sound = repair(lines)
-    starts = turn_starts(sound)
 
-    def is_small(start: int) -> bool:
+    def merged(start: int) -> tuple[TranscriptLine, ...] | None:
         rest = sound[start:]
-        characters = sum([len(line.text) for line in rest])
-        return characters <= max_chars and len(merge(rest)) <= max_lines
+        if sum([len(line.text) for line in rest]) > max_chars:
+            return None
+        whole = merge(rest)
+        return whole if len(whole) <= max_lines else None
 
-    # A later start gives a smaller window; mostly all fits.
-    first = 0 if is_small(0) else bisect_left(starts, 1, key=is_small)
+    if (whole := merged(0)) is not None:  # as most often
+        return Window(whole, 0)
+    # A later start gives a smaller window.
+    starts = turn_starts(sound)
+    first = bisect_left(starts, 1, key=lambda start: merged(start) is not None)
     start = starts[min(first, len(starts) - 1)]
     return Window(merge(sound[start:]), start)
 
@@ -138,7 +143,7 @@ def repair(lines: Sequence[TranscriptLine]) -> tuple[TranscriptLine, ...]:
     that says so; of several results the first counts; a later result is moved to its
     call. Calls with a repeated id keep only their text. Valid lines are unchanged.
     """
-    if not any(line.tool_calls or line.role == "tool" for line in lines):
+    if not [line for line in lines if line.tool_calls or line.role == "tool"]:
         return tuple(lines)
     results = _first_results(lines)
     repaired: list[TranscriptLine] = []
