@@ -20,8 +20,8 @@ from benchmarks.cost.office import (
     VirtualClock,
 )
 from connectors.asyncio_bridge.bridge import Bridge, Crossing, Life
+from connectors.chat.platforms import Operations
 from connectors.web.openai.transport import HttpTransport
-from connectors.web.operations import Operations
 from connectors.web.server import HttpSettings
 from runtime.ids import IdSource
 

@@ -46,7 +46,15 @@ from connectors.app.reload.apply import sources_spec
 from connectors.app.shutdown import Drain
 from connectors.app.webhooks import Announcing, doors_of, make_receivers
 from connectors.asyncio_bridge.bridge import Bridge
-from connectors.chat.platforms import MakeTransport, TransportParts, serving
+from connectors.chat.platforms import (
+    Backstage,
+    IncomingWebhook,
+    IncomingWebhooks,
+    MakeTransport,
+    Operations,
+    TransportParts,
+    serving,
+)
 from connectors.chat.server_transport import ServerTransport
 from connectors.config.app import AdminConfig, AppConfig, address_of
 from connectors.config.checks import find_zone
@@ -55,13 +63,6 @@ from connectors.files.blobs import BlobFolder, folder_of
 from connectors.files.personas import Personas
 from connectors.settings.checks.schedule import read_checklist
 from connectors.tools.workspace.files import Desks
-from connectors.web.operations import (
-    AdminServer,
-    Backstage,
-    Operations,
-    make_admin_server,
-)
-from connectors.web.webhooks import IncomingWebhook, IncomingWebhooks
 from runtime.actor.dead_letters import DeadLetter
 from runtime.clock import Clock, SystemClock
 from runtime.errors import KernelError, StoreRefusedError
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
 
     from connectors.app.nodes import CompanySeat
     from connectors.app.tracing import MessageTracer
+    from connectors.web.operations import AdminServer
     from runtime.postgresql.store import PostgresqlStore
 
 LOG = EventLog("store")
@@ -454,6 +456,9 @@ def _company(
     )
     app.parts = parts
     if admin is not None:
+        # Why here: `chat` has no HTTP server, and its libraries take long to load.
+        from connectors.web.operations import make_admin_server  # noqa: PLC0415
+
         app.admin = make_admin_server(admin, parts)
         if app.admin is not None:
             stack.callback(app.admin.release)

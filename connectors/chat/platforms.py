@@ -9,14 +9,18 @@ their checks, limits, markup, what agents are told of it. Its `transport.py` and
 transport opens its gates while it listens; `connectors/web/webhooks.py` has the
 address. A gate looks at who brings something before a byte of it is read, or before it
 is taken.
+
+`TransportParts` is all that a transport may be made from: the answers to operators, the
+incoming webhooks, access to the agents.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from functools import cache, partial
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast, runtime_checkable
 
@@ -24,7 +28,10 @@ import msgspec
 
 from actors.config.presence import PresenceConfig
 from actors.messages.deliveries import TakesFiles
+from actors.messages.inbound import Address
 from actors.rules.text.measure import CHARACTERS, Measure
+from actors.webhooks.messages import Trigger, Triggered, WebhookMetrics
+from actors.webhooks.signature import Keys, Scheme
 from connectors.config.app import AppConfig, ConnectorConfig
 from connectors.config.checks import RETIRED
 from runtime.errors import SettingsError
@@ -35,16 +42,18 @@ if TYPE_CHECKING:
 
     import httpx
 
+    from actors.agents.roster import Roster
+    from actors.ports import Speaker, Transcriber
     from actors.rules.prompt.texts import ReplyStyle
+    from actors.services import Services
     from actors.transport import Transport
     from connectors.admin.probes import Probe
     from connectors.asyncio_bridge.bridge import Bridge
     from connectors.chat.markup.dialect import Dialect
     from connectors.files.blobs import BlobFolder
-    from connectors.web.operations import Backstage, Operations
     from connectors.web.page.views.base import ViewSources
     from connectors.web.peers import Peers
-    from connectors.web.webhooks import IncomingWebhooks
+    from runtime.actor.ref import ActorRef
     from runtime.clock import Clock
     from runtime.config.loader import Complaint
     from runtime.ids import IdSource
@@ -470,6 +479,113 @@ def serving(config: AppConfig) -> dict[str, MakeTransport]:
         name: partial(make, name, connector)
         for name, connector in config.connectors.items()
     }
+
+
+def no_tree(_top: str, _past: str) -> bytes:
+    """Give an empty actor tree."""
+    return b"{}"
+
+
+async def nothing_to_refresh() -> None:
+    """Leave all metrics as they are."""
+
+
+class Operations(msgspec.Struct, frozen=True):
+    """Gives the answers to operators."""
+
+    render: Callable[[str, bool], tuple[bytes, str]]
+    """Writes the metrics; gives them and their media type. Takes the `Accept` of the
+    request, and whether `refresh` has just succeeded. Called in a thread."""
+
+    readiness: Callable[[], Awaitable[tuple[str, ...]]]
+    """Gives the reasons why the kernel is not ready; empty: it is. In a trio task."""
+
+    refresh: Callable[[], Awaitable[None]] = nothing_to_refresh
+    """Brings the metrics up to date that nobody counts: whether it is ready, what
+    waits, what is left of budgets. In a trio task."""
+
+    tree: Callable[[str, str], bytes] = no_tree
+    """Writes the actor tree as JSON. Takes the name of a branch (empty: all), and the
+    name after which to go on. Called in a thread, as many actors take time. Raises
+    `MisuseError` if the branch is no actor, or several."""
+
+
+class Voice(Protocol):
+    """The models that transcribe recordings and speak texts, as the settings say."""
+
+    @property
+    def transcriber(self) -> Transcriber | None:
+        """Transcribes recordings; None: not set."""
+        ...
+
+    @property
+    def speaker(self) -> Speaker | None:
+        """Speaks texts; None: not set."""
+        ...
+
+
+@dataclass(frozen=True)
+class Backstage:
+    """Access to the agents, the settings and the end of the program."""
+
+    services: Services
+    roster: Callable[[], Roster]
+    """Gives all agents."""
+
+    find: Callable[[str], ActorRef | None]
+    """Gives a living actor by its name."""
+
+    voice: Callable[[], Voice]
+    settings: Callable[[], Mapping[str, str]]
+    """Writes all settings out, secrets masked: `models.main.model` and its value."""
+
+    end: Callable[[], None]
+    """Ends the program in order, as a signal from outside would."""
+
+
+PING = "ping"
+"""GitHub's event that only says that the webhook was set up."""
+
+
+class IncomingWebhook(msgspec.Struct, frozen=True, kw_only=True):
+    """One webhook of the settings."""
+
+    scheme: Scheme
+    keys: Keys
+    window: float
+    """Seconds by which the sender's clock may differ."""
+
+    agents: tuple[str, ...]
+    address: Address
+    platform: str
+    task: str
+    events: tuple[str, ...]
+    fields: tuple[str, ...]
+    max_chars: int
+    is_group: bool
+    per_minute: int
+    max_open: int
+
+    def wants(self, event: str) -> bool:
+        """Tell whether an event starts a task."""
+        if not self.events:
+            return event != PING
+        return any(fnmatchcase(event, pattern) for pattern in self.events)
+
+
+class IncomingWebhooks(msgspec.Struct, frozen=True):
+    """All webhooks, and the function that stores their deliveries."""
+
+    find: Callable[[], Mapping[str, IncomingWebhook]]
+    """Gives webhooks by name, as the settings are now. Called on the edge's thread."""
+
+    hand_in: Callable[[Trigger], Awaitable[Triggered]]
+    """Stores a delivery; in a trio task."""
+
+    metrics: WebhookMetrics
+
+    frame_key: bytes
+    """Key of the frames around what webhooks bring."""
 
 
 @dataclass(frozen=True)

@@ -6,4 +6,4 @@ share lies here: begin with `server.py` (uvicorn and its limits), then `request.
 (access, bodies, questions to the kernel) and `history.py` (messages in the database).
 """
 
-__all__ = ["eliza", "operations", "page", "peers", "webhooks"]
+__all__ = ["eliza", "operations", "page", "peers"]

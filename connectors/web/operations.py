@@ -6,26 +6,22 @@ there names a person or a conversation. `/actors`, for `callboard tree`, needs o
 
 `AdminServer` serves these and nothing else, on an address of its own, wherever
 `callboard serve` runs; the `http` connector serves them beside its own routes.
-
-`CompanyContext` is the company as the ElizaOS channel reads and changes it, on the
-kernel's side. Settings may change at any time: ask again for each request, keep
-nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gzip
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from connectors.asyncio_bridge.bridge import Bridge, BridgeError
+from connectors.chat.platforms import Operations, TransportParts
 from connectors.chat.server_transport import ListenError, ServerTransport
 from connectors.config.app import ADMIN_PORT, AdminConfig
 from connectors.web.request import check_access
@@ -45,11 +41,6 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from actors.agents.roster import Roster
-    from actors.ports import Speaker, Transcriber
-    from actors.services import Services
-    from connectors.chat.platforms import TransportParts
-    from runtime.actor.ref import ActorRef
     from runtime.telemetry.metrics import Counter, Metrics
 
 
@@ -60,35 +51,6 @@ QUICKLY = 1
 
 READY_TIMEOUT = 2.0
 """Seconds the kernel may take to answer; then it counts as not ready."""
-
-
-def no_tree(_top: str, _past: str) -> bytes:
-    """Give an empty actor tree."""
-    return b"{}"
-
-
-async def nothing_to_refresh() -> None:
-    """Leave all metrics as they are."""
-
-
-class Operations(msgspec.Struct, frozen=True):
-    """Gives the answers to operators."""
-
-    render: Callable[[str, bool], tuple[bytes, str]]
-    """Writes the metrics; gives them and their media type. Takes the `Accept` of the
-    request, and whether `refresh` has just succeeded. Called in a thread."""
-
-    readiness: Callable[[], Awaitable[tuple[str, ...]]]
-    """Gives the reasons why the kernel is not ready; empty: it is. In a trio task."""
-
-    refresh: Callable[[], Awaitable[None]] = nothing_to_refresh
-    """Brings the metrics up to date that nobody counts: whether it is ready, what
-    waits, what is left of budgets. In a trio task."""
-
-    tree: Callable[[str, str], bytes] = no_tree
-    """Writes the actor tree as JSON. Takes the name of a branch (empty: all), and the
-    name after which to go on. Called in a thread, as many actors take time. Raises
-    `MisuseError` if the branch is no actor, or several."""
 
 
 class Readiness(msgspec.Struct, frozen=True):
@@ -289,36 +251,3 @@ def make_admin_server(config: AdminConfig, parts: TransportParts) -> AdminServer
         )
         return None
     return server
-
-
-class Voice(Protocol):
-    """The models that transcribe recordings and speak texts, as the settings say."""
-
-    @property
-    def transcriber(self) -> Transcriber | None:
-        """Transcribes recordings; None: not set."""
-        ...
-
-    @property
-    def speaker(self) -> Speaker | None:
-        """Speaks texts; None: not set."""
-        ...
-
-
-@dataclass(frozen=True)
-class Backstage:
-    """Access to the agents, the settings and the end of the program."""
-
-    services: Services
-    roster: Callable[[], Roster]
-    """Gives all agents."""
-
-    find: Callable[[str], ActorRef | None]
-    """Gives a living actor by its name."""
-
-    voice: Callable[[], Voice]
-    settings: Callable[[], Mapping[str, str]]
-    """Writes all settings out, secrets masked: `models.main.model` and its value."""
-
-    end: Callable[[], None]
-    """Ends the program in order, as a signal from outside would."""

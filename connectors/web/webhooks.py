@@ -18,8 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
-from fnmatch import fnmatchcase
+from collections.abc import Mapping
 
 import msgspec
 from starlette.datastructures import MultiDict
@@ -27,15 +26,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from actors.messages.inbound import Address
 from actors.transport import RefusedAttempt
-from actors.webhooks.messages import Trigger, Triggered, WebhookMetrics
+from actors.webhooks.messages import Trigger
 from actors.webhooks.signature import (
     SHORTEST_KEY,
     Keys,
     Reason,
     Rejected,
-    Scheme,
     verify,
 )
 from actors.webhooks.task import NoJsonError, WebhookPayload, read, task_text
@@ -43,6 +40,8 @@ from connectors.asyncio_bridge.bridge import BridgeError
 from connectors.chat.platforms import (
     AnyGate,
     Gates,
+    IncomingWebhook,
+    IncomingWebhooks,
     PlatformAnswer,
     PlatformCall,
     SignedGate,
@@ -61,9 +60,6 @@ UNKNOWN = "(unknown)"
 MOST_AT_ONCE = 64
 """Bodies of webhooks that are read at once, those of strangers included."""
 
-PING = "ping"
-"""GitHub's event that only says that the webhook was set up."""
-
 TEXTS: dict[Reason, str] = {
     "bad_signature": "missing or wrong signature; nothing was taken",
     "stale": "the signature is right, but its time is too long ago: is the sender's"
@@ -71,47 +67,6 @@ TEXTS: dict[Reason, str] = {
     "future": "the signature is right, but its time is yet to come: is the sender's"
     " clock right?",
 }
-
-
-class IncomingWebhook(msgspec.Struct, frozen=True, kw_only=True):
-    """One webhook of the settings."""
-
-    scheme: Scheme
-    keys: Keys
-    window: float
-    """Seconds by which the sender's clock may differ."""
-
-    agents: tuple[str, ...]
-    address: Address
-    platform: str
-    task: str
-    events: tuple[str, ...]
-    fields: tuple[str, ...]
-    max_chars: int
-    is_group: bool
-    per_minute: int
-    max_open: int
-
-    def wants(self, event: str) -> bool:
-        """Tell whether an event starts a task."""
-        if not self.events:
-            return event != PING
-        return any(fnmatchcase(event, pattern) for pattern in self.events)
-
-
-class IncomingWebhooks(msgspec.Struct, frozen=True):
-    """All webhooks, and the function that stores their deliveries."""
-
-    find: Callable[[], Mapping[str, IncomingWebhook]]
-    """Gives webhooks by name, as the settings are now. Called on the edge's thread."""
-
-    hand_in: Callable[[Trigger], Awaitable[Triggered]]
-    """Stores a delivery; in a trio task."""
-
-    metrics: WebhookMetrics
-
-    frame_key: bytes
-    """Key of the frames around what webhooks bring."""
 
 
 class WebhookReceipt(msgspec.Struct, frozen=True, omit_defaults=True):

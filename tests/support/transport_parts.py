@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from connectors.asyncio_bridge.bridge import Bridge
-from connectors.chat.platforms import TransportParts
+from connectors.chat.platforms import Operations, TransportParts
 from connectors.config.app import AppConfig
-from connectors.web.operations import Operations
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
 from runtime.store.in_memory import MemoryStore

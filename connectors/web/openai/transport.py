@@ -27,13 +27,18 @@ from actors.messages.deliveries import GONE, Abilities, Delivery, Draft, TakesFi
 from actors.messages.inbound import Inbound
 from actors.transport import Earlier, Ingress
 from connectors.asyncio_bridge.bridge import Bridge, BridgeError
-from connectors.chat.platforms import Gates, TransportParts
+from connectors.chat.platforms import (
+    Gates,
+    IncomingWebhooks,
+    Operations,
+    TransportParts,
+)
 from connectors.chat.server_transport import ServerTransport
 from connectors.config.app import HttpConfig
 from connectors.files.blobs import BlobFolder, bytes_of
 from connectors.web.openai import protocol as wire
 from connectors.web.openai.completions import CompletionContext, CompletionsEndpoint
-from connectors.web.operations import Operations, operation_routes, requests_counter
+from connectors.web.operations import operation_routes, requests_counter
 from connectors.web.peers import Peers, RestEndpoint
 from connectors.web.server import (
     HttpSettings,
@@ -42,7 +47,7 @@ from connectors.web.server import (
     serve,
     unknown_model,
 )
-from connectors.web.webhooks import IncomingWebhooks, PlatformEndpoint, WebhookEndpoint
+from connectors.web.webhooks import PlatformEndpoint, WebhookEndpoint
 from runtime.clock import Clock
 from runtime.ids import IdSource
 from runtime.telemetry.metrics import Counter

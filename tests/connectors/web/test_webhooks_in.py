@@ -13,8 +13,9 @@ import trio
 from actors.errors import OverloadedError, StoppingError
 from actors.webhooks.messages import Trigger, Triggered, WebhookMetrics
 from actors.webhooks.signature import sign
+from connectors.chat.platforms import IncomingWebhook, IncomingWebhooks
 from connectors.web.server import HttpSettings
-from connectors.web.webhooks import MOST_AT_ONCE, IncomingWebhook, IncomingWebhooks
+from connectors.web.webhooks import MOST_AT_ONCE
 from runtime.clock import SystemClock
 from runtime.errors import StoreUnavailableError
 from runtime.telemetry.metrics import Metrics

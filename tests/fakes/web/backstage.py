@@ -20,7 +20,7 @@ from actors.memory.kit import MemoryKit, MemoryMetrics
 from actors.metrics import LineMetrics
 from actors.rules.groups.routes import routing_table
 from actors.services import Furnishing, InForce, Services
-from connectors.web.operations import Backstage
+from connectors.chat.platforms import Backstage
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
 from runtime.telemetry.metrics import Metrics

@@ -10,8 +10,8 @@ import trio
 
 from actors.messages.deliveries import Delivery, Draft
 from connectors.asyncio_bridge.bridge import Bridge
+from connectors.chat.platforms import Operations
 from connectors.web.openai.transport import HttpTransport
-from connectors.web.operations import Operations
 from connectors.web.server import HttpSettings
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from actors.messages.inbound import Inbound
-    from connectors.chat.platforms import Gates
-    from connectors.web.webhooks import IncomingWebhooks
+    from connectors.chat.platforms import Gates, IncomingWebhooks
 
 AGENTS = ("anna", "ben")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from actors.messages.inbound import Address
 from actors.webhooks.signature import key_of, sign, sign_github
-from connectors.web.webhooks import IncomingWebhook
+from connectors.chat.platforms import IncomingWebhook
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"  # noqa: S105  of the specification
 KEY = key_of(SECRET)

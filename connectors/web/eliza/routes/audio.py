@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from actors.ports import Speaker, Transcriber
+    from connectors.chat.platforms import Backstage
     from connectors.web.eliza.app import ElizaServices
     from connectors.web.eliza.keys import ApiCaller
     from connectors.web.eliza.services.messages import PostOutcome
-    from connectors.web.operations import Backstage
 
 
 FORMATS = {

@@ -36,6 +36,7 @@ from actors.messages.keys import SessionKey, chat_partition
 from actors.people import rows as people_rows
 from actors.protocol import DropConversation
 from actors.rules.text.secrets import redacted
+from connectors.chat.platforms import Backstage
 from connectors.web.eliza.keys import ApiCaller
 from connectors.web.eliza.messages import (
     ElizaChannel,
@@ -53,7 +54,6 @@ from connectors.web.eliza.messages import (
 )
 from connectors.web.eliza.services.channels import Channels
 from connectors.web.history import ConnectorStore
-from connectors.web.operations import Backstage
 from connectors.web.server import ApiError
 from runtime.actor.messages import Keyed
 from runtime.store.facts import (

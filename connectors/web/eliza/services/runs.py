@@ -50,6 +50,7 @@ from actors.messages.state import outcome_of
 from actors.rules.markers.actions import AgentFields, CreateAgent, Staffing, UpdateAgent
 from actors.turn.machine import ModelReplied, ToolReturned
 from actors.turn.steps import ROUND, TOOL
+from connectors.chat.platforms import Backstage
 from connectors.web.eliza.keys import ApiCaller
 from connectors.web.eliza.messages import (
     ElizaChannel,
@@ -64,7 +65,6 @@ from connectors.web.eliza.messages import (
 from connectors.web.eliza.services.channels import Channels
 from connectors.web.eliza.services.memories import MemoryReader
 from connectors.web.history import ConnectorStore
-from connectors.web.operations import Backstage
 from connectors.web.server import ApiError
 from runtime.actor.ref import ActorRef
 from runtime.errors import SequenceConflictError
