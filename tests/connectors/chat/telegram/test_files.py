@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from tests.fakes.telegram.chats import Json
 
+pytestmark = pytest.mark.usefixtures("autojump_clock")
+
 PHOTO = [
     {"file_id": "small", "file_unique_id": "s", "width": 90, "height": 90},
     {"file_id": "large", "file_unique_id": "l", "width": 900, "height": 900},

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from tests.fakes.telegram.chats import Json
 
 
+pytestmark = pytest.mark.usefixtures("autojump_clock")
+
+
 def called(text: str, name: str) -> Json:
     """Mark a name in a text."""
     place = text.index(name)

@@ -10,6 +10,8 @@ from tests.fakes.media import OGG, PNG
 from tests.fakes.telegram.api import refusal
 from tests.support.chat.telegram_bed import BotBed, delivery
 
+pytestmark = pytest.mark.usefixtures("autojump_clock")
+
 MP3, MP4 = b"ID3" + bytes(9), b"\0\0\0\x18ftypisom"
 
 

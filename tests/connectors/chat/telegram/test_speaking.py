@@ -20,6 +20,8 @@ from tests.support.chat.telegram_bed import GROUP, ZOE, BotBed, delivery
 if TYPE_CHECKING:
     from trio.testing import MockClock
 
+pytestmark = pytest.mark.usefixtures("autojump_clock")
+
 HERE = Address("telegram", str(GROUP))
 
 
