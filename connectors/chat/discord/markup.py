@@ -23,9 +23,9 @@ from connectors.chat.discord.events import number
 from connectors.chat.discord.platform import PLATFORM
 from connectors.chat.markup.dialect import (
     JOINT,
-    Inline,
     Mark,
     MarkupLine,
+    Plain,
     WebLink,
     parted,
     prefixed,
@@ -51,20 +51,13 @@ DEEPEST_HEADING = 3
 
 
 @dataclass(frozen=True)
-class Discord:
+class Discord(Plain):
     """Discord; see `Dialect`."""
 
     allowed: frozenset[str] = frozenset()
     """Mentions that stay, as `<@123>`."""
 
     marks: ClassVar[Mapping[Mark, tuple[str, str]]] = MARKS
-    is_tagged: ClassVar[bool] = False
-    needs_edges: ClassVar[bool] = False
-    bullet: ClassVar[str] = "- "
-
-    def prepare(self, inline: Inline) -> Inline:
-        """Leave a paragraph as it is."""
-        return inline
 
     def escape(self, text: str, *, is_first: bool) -> str:
         """Put backslashes before signs, and break mentions."""

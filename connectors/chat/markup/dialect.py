@@ -314,7 +314,7 @@ def _without(piece: Piece, signs: dict[int, str]) -> Piece:
 
 @dataclass(frozen=True)
 class Plain:
-    """No markup; see `Dialect`."""
+    """No markup, and what the platforms' dialects begin with; see `Dialect`."""
 
     marks: ClassVar[Mapping[Mark, tuple[str, str]]] = {}
     is_tagged: ClassVar[bool] = False

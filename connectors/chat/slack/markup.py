@@ -22,6 +22,7 @@ from connectors.chat.markup.dialect import (
     Inline,
     Mark,
     MarkupLine,
+    Plain,
     WebLink,
     buttons_of,
     parted,
@@ -46,14 +47,13 @@ CALL = re.compile(r"@(?=channel|here|everyone)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Slack:
+class Slack(Plain):
     """Slack; see `Dialect`."""
 
     allowed: frozenset[str] = frozenset()
     """Mentions that stay, as `<@U123>`."""
 
     marks: ClassVar[Mapping[Mark, tuple[str, str]]] = MARKS
-    is_tagged: ClassVar[bool] = False
     needs_edges: ClassVar[bool] = True
     bullet: ClassVar[str] = "• "
 
@@ -87,11 +87,6 @@ class Slack:
         del language
         inner = escaped(text).replace("``", f"`{JOINT}`")
         return ["```", *inner.split("\n"), "```"]
-
-    def heading(self, level: int) -> str:
-        """Know no headings."""
-        del level
-        return ""
 
     def quote(self, lines: list[MarkupLine], depth: int) -> list[MarkupLine]:
         """Write a bracket before each line; Slack knows no quotes in quotes."""

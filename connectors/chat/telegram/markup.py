@@ -28,6 +28,7 @@ from connectors.chat.markup.dialect import (
     Inline,
     Mark,
     MarkupLine,
+    Plain,
     WebLink,
     buttons_of,
     parted,
@@ -48,7 +49,7 @@ LANGUAGE = re.compile(r"[A-Za-z0-9_+#.-]{1,32}")
 
 
 @dataclass(frozen=True)
-class Telegram:
+class Telegram(Plain):
     """Telegram; see `Dialect`."""
 
     allowed: frozenset[str] = frozenset()
@@ -56,7 +57,6 @@ class Telegram:
 
     marks: ClassVar[Mapping[Mark, tuple[str, str]]] = MARKS
     is_tagged: ClassVar[bool] = True
-    needs_edges: ClassVar[bool] = False
     bullet: ClassVar[str] = "• "
 
     def prepare(self, inline: Inline) -> Inline:
@@ -93,11 +93,6 @@ class Telegram:
             opener = f'<pre><code class="language-{language}">'
             return f"{opener}{inner}</code></pre>".split("\n")
         return f"<pre>{inner}</pre>".split("\n")
-
-    def heading(self, level: int) -> str:
-        """Know no headings."""
-        del level
-        return ""
 
     def quote(self, lines: list[MarkupLine], depth: int) -> list[MarkupLine]:
         """Put a quote between tags; in it, brackets begin the lines of another."""

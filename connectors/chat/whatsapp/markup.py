@@ -21,6 +21,7 @@ from connectors.chat.markup.dialect import (
     Inline,
     Mark,
     MarkupLine,
+    Plain,
     WebLink,
     prefixed,
     softened,
@@ -40,13 +41,11 @@ MARKS: dict[Mark, tuple[str, str]] = {
 
 
 @dataclass(frozen=True)
-class WhatsApp:
+class WhatsApp(Plain):
     """WhatsApp; see `Dialect`."""
 
     marks: ClassVar[Mapping[Mark, tuple[str, str]]] = MARKS
-    is_tagged: ClassVar[bool] = False
     needs_edges: ClassVar[bool] = True
-    bullet: ClassVar[str] = "- "
 
     def prepare(self, inline: Inline) -> Inline:
         """Take the meaning from signs that stand for themselves."""
@@ -73,18 +72,9 @@ class WhatsApp:
         lines = text.replace("``", f"`{JOINT}`").split("\n")
         return ["```", *lines, "```"]
 
-    def heading(self, level: int) -> str:
-        """Know no headings."""
-        del level
-        return ""
-
     def quote(self, lines: list[MarkupLine], depth: int) -> list[MarkupLine]:
         """Write a bracket before each line; WhatsApp knows no quotes in quotes."""
         return prefixed(lines, "> " if depth == 0 else f"{JOINT}> ")
-
-    def plain(self, text: str) -> str:
-        """Leave a text as it is."""
-        return text
 
     def size(self, rendered: str) -> int:
         """Count as strictly as anybody could."""
