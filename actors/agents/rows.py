@@ -15,7 +15,7 @@ from actors.agents.hired import Client, HiredAgent
 from actors.messages.keys import partition
 from actors.rules.markers import outcomes as confirming
 from runtime.store.port import Store
-from runtime.store.rows import Commit, Entry, Record, StoredEntry
+from runtime.store.rows import Commit, Entry, Record, StoredEntry, decoded
 
 AGENT = "agent"
 CLIENT = "client"
@@ -136,14 +136,6 @@ def rows_of(made: list[StoredEntry], at_rest: list[StoredEntry]) -> StaffRows:
         else:
             agents[row.id] = StoredAgent(agent, row.version)
     return StaffRows(agents, frozenset(row.id for row in at_rest), tuple(unreadable))
-
-
-def decoded(row: StoredEntry, shape: type[Row]) -> Row | None:
-    """Read one row; None: another release wrote it."""
-    try:
-        return msgspec.json.decode(row.body, type=shape)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
 
 
 def as_entry(kind: str, name: str, row: Row | None, version: int) -> Entry:

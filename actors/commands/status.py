@@ -22,7 +22,7 @@ from actors.models.spending import read_row
 from actors.people.lookup import ListPeople, PeopleList, chat_of
 from actors.rules.text.durations import spoken
 from actors.schedule.rows import listed
-from runtime.store.rows import StoredMessage
+from runtime.store.rows import StoredMessage, decoded
 
 PAGE = 1000
 
@@ -174,18 +174,10 @@ async def open_here(asked: CommandRequest) -> list[tuple[StoredMessage, Inbound]
         rows = await asked.services.store.unsettled(after, PAGE)
         for row in rows:
             after = row.number
-            if row.stream == stream and (inbound := read(row)) is not None:
+            if row.stream == stream and (inbound := decoded(row, Inbound)) is not None:
                 found.append((row, inbound))
         if len(rows) < PAGE:
             return found
-
-
-def read(row: StoredMessage) -> Inbound | None:
-    """Read a message; one of another release may not be readable."""
-    try:
-        return msgspec.json.decode(row.body, type=Inbound)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
 
 
 def bounded(asked: CommandRequest, lines: list[str]) -> list[str]:

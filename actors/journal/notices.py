@@ -19,7 +19,7 @@ from actors.journal.outbox import spoken
 from actors.messages.keys import partition
 from runtime.actor.ref import UNANSWERED, ActorRef
 from runtime.errors import MailboxFullError
-from runtime.store.rows import Entry, SettledState, StoredEntry
+from runtime.store.rows import Entry, SettledState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -232,14 +232,6 @@ def as_entry(
         body=None if notice is None else msgspec.json.encode(notice),
         expected=expected,
     )
-
-
-def read(row: StoredEntry) -> Notice | None:
-    """Decode a notice; None if it cannot be read."""
-    try:
-        return msgspec.json.decode(row.body, type=Notice)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
 
 
 def _as_due(

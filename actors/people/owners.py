@@ -23,7 +23,7 @@ from actors.protocol import Deliver
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
 from runtime.errors import StoreError
-from runtime.store.rows import Commit, Entry
+from runtime.store.rows import Commit, Entry, decoded
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -126,9 +126,8 @@ class Owners(Actor):
             self.after(READ_AGAIN, ReadChats())
             return
         for row in rows:
-            try:
-                address = msgspec.json.decode(row.body, type=Address)
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            address = decoded(row, Address)
+            if address is None:
                 continue  # another release wrote it; it is learnt anew
             if not (row.id in self._chats and self._is_here(address)):
                 self._chats[row.id] = address

@@ -15,7 +15,7 @@ from actors.people import rows as people_rows
 from actors.people.identity import connector_of
 from actors.people.pairing_rules import Guest, PairingRequest
 from actors.people.rows import part_of
-from runtime.store.rows import Commit, Entry, Record, StoredEntry
+from runtime.store.rows import Commit, Entry, Record, StoredEntry, decoded
 
 if TYPE_CHECKING:
     from actors.rules.text.secrets import AuditRedaction
@@ -69,21 +69,17 @@ def rows_of(asking: list[StoredEntry], let_in: list[StoredEntry]) -> PairingRows
 
 
 def _request(row: StoredEntry) -> PairingRequest | None:
-    try:
-        found = msgspec.json.decode(row.body, type=PairingRequest)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    found = decoded(row, PairingRequest)
+    if found is None or found.account != row.id:
         return None
-    found = msgspec.structs.replace(found, version=row.version)
-    return found if found.account == row.id else None
+    return msgspec.structs.replace(found, version=row.version)
 
 
 def _guest(row: StoredEntry) -> Guest | None:
-    try:
-        found = msgspec.json.decode(row.body, type=Guest)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    found = decoded(row, Guest)
+    if found is None or found.account != row.id:
         return None
-    found = msgspec.structs.replace(found, version=row.version)
-    return found if found.account == row.id else None
+    return msgspec.structs.replace(found, version=row.version)
 
 
 def as_request(request: PairingRequest) -> Entry:

@@ -12,7 +12,7 @@ from typing import ClassVar, assert_never
 import msgspec
 import trio
 
-from actors.journal.notices import DEAD, DUE, NewNotices, Notice, as_entry, read
+from actors.journal.notices import DEAD, DUE, NewNotices, Notice, as_entry
 from actors.services import Services
 from actors.webhooks.messages import Receiver, SendNotices
 from actors.webhooks.retry import SPREAD, NoticeDecision, PostResult, judge, wait_after
@@ -20,7 +20,7 @@ from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.timers import Timer
 from runtime.errors import SequenceConflictError, StoreError
-from runtime.store.rows import Commit, Entry, StoredEntry
+from runtime.store.rows import Commit, Entry, StoredEntry, decoded
 from runtime.telemetry.logs import EventLog
 
 LOG = EventLog("webhooks")
@@ -156,7 +156,7 @@ class Notifier(Actor):
             rows = await self._services.store.entries(DUE, self._name, after, PAGE)
             for row in rows:
                 after = row.id
-                if (notice := read(row)) is not None:
+                if (notice := decoded(row, Notice)) is not None:
                     # Never later than is known: the wall clock may be changed.
                     at = self._soon(notice.due_at)
                     due[row.id] = min(at, self._due.get(row.id, at))
@@ -176,7 +176,7 @@ class Notifier(Actor):
         over = list(self._due)[: max(0, len(self._due) - self._receiver.most)]
         for name in over:
             row = await self._row(name)
-            notice = None if row is None else read(row)
+            notice = None if row is None else decoded(row, Notice)
             if row is not None and notice is not None:
                 self._metrics.sent(self._name, "overflow")
                 await self._commit(self._given_up(row, notice, TOO_MANY))
@@ -240,7 +240,7 @@ class Notifier(Actor):
         return row
 
     async def _try(self, row: StoredEntry, tried: list[TriedNotice]) -> None:
-        notice = read(row)
+        notice = decoded(row, Notice)
         if notice is None:  # left as it is: a later release may read it
             LOG.error("event cannot be read", webhook=self._name, id=row.id)
             self._due.pop(row.id, None)

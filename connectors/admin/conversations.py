@@ -24,10 +24,10 @@ from actors.messages.state import outcome_of
 from actors.messages.usage import Run
 from actors.turn.machine import ModelReplied, ToolReturned
 from actors.turn.steps import ApprovalRecorded
-from connectors.admin.display import Complain, moment, read_inbound, read_record
+from connectors.admin.display import Complain, moment, read_record
 from runtime.errors import MisuseError
 from runtime.store.database import FIRST, MOST_NAMED, Inspection, Mark
-from runtime.store.rows import StoredDelivery, StoredEvent
+from runtime.store.rows import StoredDelivery, StoredEvent, decoded
 
 
 class StoryCall(msgspec.Struct, frozen=True):
@@ -250,7 +250,7 @@ class Storyteller:
             if otherwise is not None:
                 yield otherwise
             return
-        inbound = self._open[name] = read_inbound(row)
+        inbound = self._open[name] = decoded(row, Inbound)
         if inbound is not None:
             yield StoryEvent(
                 at=moment(row.at),

@@ -19,6 +19,7 @@ import msgspec
 from actors.journal import records
 from actors.messages.inbound import Inbound
 from actors.messages.state import outcome_of
+from runtime.store.rows import decoded
 
 if TYPE_CHECKING:
     from runtime.store.database import Inspection
@@ -145,14 +146,6 @@ class QueueJob(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-def read_inbound(row: StoredMessage) -> Inbound | None:
-    """Read the message in a row; None: another release wrote it."""
-    try:
-        return msgspec.json.decode(row.body, type=Inbound)
-    except ValueError:
-        return None
-
-
 def job_of(row: StoredMessage, rows: Inspection, complain: Complain) -> QueueJob:
     """Describe a message.
 
@@ -161,7 +154,7 @@ def job_of(row: StoredMessage, rows: Inspection, complain: Complain) -> QueueJob
         rows: where it is looked up which agent answers it.
         complain: told of rows that cannot be read.
     """
-    inbound = read_inbound(row)
+    inbound = decoded(row, Inbound)
     place = None if inbound is None else inbound.address
     return QueueJob(
         id=row.id,

@@ -23,7 +23,6 @@ from connectors.admin.display import (
     QueueJob,
     job_of,
     moment,
-    read_inbound,
 )
 from runtime.clock import SystemClock
 from runtime.errors import MisuseError
@@ -36,6 +35,7 @@ from runtime.store.rows import (
     Settle,
     StoredDelivery,
     StoredMessage,
+    decoded,
 )
 
 if TYPE_CHECKING:
@@ -55,9 +55,8 @@ def dropping(row: StoredMessage) -> Commit:
     """
     clock = SystemClock()
     settled = Settle(row.id, "dropped", DROPPED)
-    try:
-        inbound = msgspec.json.decode(row.body, type=Inbound)
-    except ValueError:  # another release wrote it, and nobody can be told
+    inbound = decoded(row, Inbound)
+    if inbound is None:  # nobody can be told
         return Commit(at=clock.wall(), settles=(settled,))
     answer = answers.notice(inbound, TOLD, ("dropped", DROPPED), "dropped")
     answer = answers.with_new_ids(answer, IdSource(clock))
@@ -195,7 +194,7 @@ def collect(
         runtime.errors.MisuseError: there is none, or more than one.
     """
     row = rows.message(name)
-    inbound = read_inbound(row)
+    inbound = decoded(row, Inbound)
     correlation_id = row.id if inbound is None else inbound.correlation_id
     deliveries = [
         shown_delivery(each)
@@ -226,10 +225,8 @@ def steps_of(rows: Inspection, stream: str, key: bytes) -> Iterator[StoryEvent]:
 
 def shown_delivery(row: StoredDelivery) -> ShownDelivery:
     """Describe a delivery."""
-    try:
-        text = msgspec.json.decode(row.body, type=Delivery).text
-    except ValueError:
-        text = "(cannot be read by this release)"
+    delivery = decoded(row, Delivery)
+    text = "(cannot be read by this release)" if delivery is None else delivery.text
     return ShownDelivery(
         row.id,
         row.state,

@@ -17,7 +17,7 @@ from actors.people.rows import part_of
 from runtime.clock import Clock
 from runtime.errors import StoreError
 from runtime.store.port import Store
-from runtime.store.rows import Commit, Entry
+from runtime.store.rows import Commit, Entry, decoded
 from runtime.telemetry.logs import EventLog
 
 T = TypeVar("T")
@@ -48,12 +48,7 @@ class KeptRows(Generic[Value]):
     async def read(self, name: object) -> Value | None:
         """Return a value; None: there is none, or it cannot be read."""
         row = await self._shelf.store.entry(self._kind, self._id(name))
-        if row is None:
-            return None
-        try:
-            return msgspec.json.decode(row.body, type=self._shape)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            return None
+        return None if row is None else decoded(row, self._shape)
 
     async def write(self, name: object, value: Value, *, may_wait: bool) -> None:
         """Keep a value.

@@ -40,7 +40,7 @@ from connectors.web.page.login_rows import (
 from connectors.web.page.platform import PageConfig
 from runtime.clock import SystemClock
 from runtime.store.database import Database
-from runtime.store.rows import Commit, StoredEntry
+from runtime.store.rows import Commit, StoredEntry, decoded
 
 CLOCK = SystemClock()
 
@@ -154,7 +154,7 @@ def read(database: Database) -> dict[str, ClientRow]:
     found: dict[str, ClientRow] = {}
     with database.inspect() as rows:
         for row in rows.entries(CLIENT):
-            client = staff_rows.decoded(row, Client)
+            client = decoded(row, Client)
             if client is None:
                 complain(f"client {row.id!r} is of another release: it cannot be read")
             else:

@@ -15,8 +15,9 @@ import msgspec
 import trio
 from click.core import ParameterSource
 
+from actors.messages.inbound import Inbound
 from actors.transport import Transport
-from connectors.admin.display import STATES, agent_of, read_inbound
+from connectors.admin.display import STATES, agent_of
 from connectors.app.app import open_app
 from connectors.app.reload.reload import SettingsSource
 from connectors.app.shutdown import Drain
@@ -46,7 +47,7 @@ from connectors.commands.common.running import (
 from runtime.clock import SystemClock
 from runtime.errors import SettingsError
 from runtime.store.database import Inspection
-from runtime.store.rows import MAX_ROWS, StoredMessage
+from runtime.store.rows import MAX_ROWS, StoredMessage, decoded
 
 # Chosen: short beside any answer, long beside the look into the store.
 LOOK_EVERY = 0.02
@@ -169,7 +170,7 @@ def _line(cells: Sequence[object]) -> int:
 def _cells(row: StoredMessage, rows: Inspection) -> tuple[object, ...]:
     is_open = row.state in STATES["pending"] + STATES["running"]
     why = NOT_YET if is_open else WHY.get(row.reason, row.reason)
-    inbound = read_inbound(row)
+    inbound = decoded(row, Inbound)
     if inbound is None:
         return (None, None, None, row.state, why, None)
     asker = inbound.chain.agents[-2:-1]

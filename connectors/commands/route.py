@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import TypeVar
 
 import click
 import msgspec
@@ -50,13 +49,11 @@ from connectors.web.eliza.platform import WebConfig
 from connectors.web.eliza.services.messages import Hearers, hearers_of
 from runtime.clock import SystemClock
 from runtime.store.database import Database
-from runtime.store.rows import StoredEntry
+from runtime.store.rows import decoded
 
 CHANNELS, SERVERS = "web_channel", "web_server"
 SERVER_KNOWS = "server knows"
 API = "/api/messaging"
-
-T = TypeVar("T")
 
 
 class ChannelCheck(msgspec.Struct, frozen=True):
@@ -226,14 +223,6 @@ def read_place(
             if server is not None and row.owner == sent.connector:
                 servers[server.id] = server
     return channel, None if channel is None else servers.get(channel.server)
-
-
-def decoded(row: StoredEntry, shape: type[T]) -> T | None:
-    """Read a row; None: it cannot be read, and the server leaves it out, too."""
-    try:
-        return msgspec.json.decode(row.body, type=shape)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
 
 
 HEADERS = ("AGENT", "RULE", "VERDICT", "WHY")

@@ -19,7 +19,7 @@ from actors.config.schedule import SchedulerConfig
 from actors.journal.notices import SHOWN_ID
 from actors.journal.records import USAGE, UsageRecord
 from actors.memory import scopes
-from actors.messages.inbound import Address
+from actors.messages.inbound import Address, Inbound
 from actors.models.daily_tokens import is_allotted, midnight
 from actors.rules.markers import actions
 from actors.schedule.appointments import words_of
@@ -33,7 +33,6 @@ from connectors.admin.display import (
     STATUSES,
     lasting,
     moment,
-    read_inbound,
     read_record,
     when,
 )
@@ -70,7 +69,7 @@ from connectors.config.checks import find_zone
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
 from runtime.store.database import Database, Inspection, RepairResult
-from runtime.store.rows import MAX_ROWS, InboxState
+from runtime.store.rows import MAX_ROWS, InboxState, decoded
 
 LONGEST = 300
 """Characters of what is said of a change."""
@@ -575,7 +574,7 @@ def running(rows: Inspection, agent: str | None) -> Iterator[RunningTask]:
     """Give slots whose messages are not settled, the longest waiting first."""
     states: list[InboxState] = ["running", "accepted"]
     for row in rows.messages(states, newest_first=False, limit=MAX_ROWS):
-        inbound = read_inbound(row)
+        inbound = decoded(row, Inbound)
         if inbound is not None and inbound.occasion and agent in {None, inbound.agent}:
             yield RunningTask(
                 appointment=inbound.platform_id.partition("@")[0],

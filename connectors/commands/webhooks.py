@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from actors.journal.notices import DEAD, DUE, Notice, as_entry, read
+from actors.journal.notices import DEAD, DUE, Notice, as_entry
 from actors.webhooks.signature import (
     GITHUB_EVENT,
     GITHUB_SIGNATURE,
@@ -49,7 +49,7 @@ from connectors.config.hooks import WebhookInConfig
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
 from runtime.store.database import Database
-from runtime.store.rows import Commit, Entry
+from runtime.store.rows import Commit, Entry, decoded
 
 HEADERS = ("ID", "WEBHOOK", "EVENT", "AGE", "STATE", "TRIES", "NEXT", "WHY")
 TEST = b'{"type":"test","data":{}}'
@@ -185,7 +185,11 @@ def drop(
 def all_rows(database: Database) -> list[UnsentEvent]:
     """Read all events, the oldest first."""
     with database.inspect() as rows:
-        found = [(row, read(row)) for kind in (DUE, DEAD) for row in rows.entries(kind)]
+        found = [
+            (row, decoded(row, Notice))
+            for kind in (DUE, DEAD)
+            for row in rows.entries(kind)
+        ]
     kept = [
         UnsentEvent(row.kind, row.id, row.owner, row.version, notice)
         for row, notice in found

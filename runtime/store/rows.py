@@ -19,7 +19,7 @@ place, and has a version, so that two writers who read it cannot both change it.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -75,6 +75,26 @@ ReceivedState = Literal["sent", "unknown", "dead"]
 
 
 TableName = Literal["inbox", "journal", "outbox", "snapshot", "record", "entry", "fact"]
+
+
+class StoredRow(Protocol):
+    """A row as the store gives it."""
+
+    @property
+    def body(self) -> bytes:
+        """What its writer made."""
+        ...
+
+
+T = TypeVar("T")
+
+
+def decoded(row: StoredRow, shape: type[T]) -> T | None:
+    """Read the JSON of a row's body; None: another release wrote it."""
+    try:
+        return msgspec.json.decode(row.body, type=shape)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
 
 
 class AnyRow(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from actors.people.rows import part_of
-from runtime.store.rows import Entry, StoredEntry
+from runtime.store.rows import Entry, StoredEntry, decoded
 
 LINK = "page_login"
 SESSION = "page_session"
@@ -91,14 +91,6 @@ def login_entry(
     )
 
 
-def read_login(row: StoredEntry, shape: type[Kept]) -> Kept | None:
-    """Read a row; None: another release wrote it, and it is not valid."""
-    try:
-        return msgspec.json.decode(row.body, type=shape)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
-
-
 def surplus(
     entries: Iterable[StoredEntry], shape: type[Kept], now: float, most: int
 ) -> list[Entry]:
@@ -113,7 +105,7 @@ def surplus(
     gone: list[StoredEntry] = []
     holding: list[tuple[float, StoredEntry]] = []
     for each in entries:
-        row = read_login(each, shape)
+        row = decoded(each, shape)
         if row is None or row.until <= now:
             gone.append(each)
         else:

@@ -26,13 +26,12 @@ from connectors.web.page.login_rows import (
     LoginLink,
     login_entry,
     new_token,
-    read_login,
     row_id,
     surplus,
 )
 from connectors.web.server import LOOPBACK_NAMES, ApiError, log_refusal
 from runtime.errors import SequenceConflictError
-from runtime.store.rows import Commit, Entry
+from runtime.store.rows import Commit, Entry, decoded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -250,7 +249,7 @@ class Logins:
         """
         name, now = row_id(self._connector, token), self._clock.wall()
         found = await self._store.entry(LINK, name)
-        link = None if found is None else read_login(found, LoginLink)
+        link = None if found is None else decoded(found, LoginLink)
         if found is None or link is None or not self._holds(link, now):
             return None
         cookie = new_token(self._random_bytes(TOKEN_BYTES))
@@ -274,7 +273,7 @@ class Logins:
             StoreError: the disk fails.
         """
         found = await self._store.entry(SESSION, row_id(self._connector, cookie))
-        session = None if found is None else read_login(found, BrowserSession)
+        session = None if found is None else decoded(found, BrowserSession)
         if session is None or not self._holds(session, self._clock.wall()):
             return None
         return session

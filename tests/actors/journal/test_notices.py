@@ -12,9 +12,8 @@ from actors.journal.notices import (
     Notice,
     Subscription,
     as_entry,
-    read,
 )
-from runtime.store.rows import Entry, StoredEntry
+from runtime.store.rows import Entry, StoredEntry, decoded
 from tests.fakes.company.company import EPOCH
 
 DONE = Happened("turn.finished", {"agent": "anna"}, "anna", {"said": "the secret plan"})
@@ -34,7 +33,7 @@ def entries(*subscriptions: Subscription) -> tuple[Entry, ...]:
 
 def notice_of(entry: Entry) -> Notice:
     row = StoredEntry(entry.kind, entry.id, entry.owner, 0, 0, 1, entry.body or b"", 0)
-    found = read(row)
+    found = decoded(row, Notice)
     assert found is not None
     return found
 
@@ -81,5 +80,5 @@ def test_texts_are_told_only_to_who_is_to_have_them_and_cut() -> None:
 
 
 def test_a_row_that_cannot_be_read_is_none() -> None:
-    assert read(StoredEntry(DUE, "a", "ops", 0, 0, 1, b"{", 0.0)) is None
+    assert decoded(StoredEntry(DUE, "a", "ops", 0, 0, 1, b"{", 0.0), Notice) is None
     assert as_entry(DUE, "a", "ops", None, 3).body is None

@@ -21,14 +21,13 @@ from actors.journal.notices import (
     Notice,
     Subscription,
     announced,
-    read,
     wake_notifiers,
 )
 from actors.webhooks.messages import Receiver, SendNotices, WebhookMetrics
 from actors.webhooks.notifier import LONGEST_REST, SWEEP_EVERY, Notifier
 from actors.webhooks.retry import PostResult, WebhookRetryPolicy
 from runtime.store.in_memory import MemoryStore
-from runtime.store.rows import Commit, Entry
+from runtime.store.rows import Commit, Entry, decoded
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.actors.neighbours import make_services
 from tests.fakes.company.company import EPOCH, TrioClock
@@ -103,7 +102,7 @@ class Bench:
 
     async def rows(self, kind: str) -> list[Notice]:
         found = await self.store.entries(kind)
-        return [notice for row in found if (notice := read(row)) is not None]
+        return [notice for row in found if (notice := decoded(row, Notice)) is not None]
 
     @property
     def tried(self) -> list[int]:
@@ -305,7 +304,7 @@ async def test_who_tries_by_hand_need_not_wait(autojump_clock: Clock) -> None:
         tries = len(bench.tries)
         bench.all = None
         (row,) = await bench.store.entries(DUE)
-        notice = read(row)
+        notice = decoded(row, Notice)
         assert notice is not None
         body = msgspec.json.encode(msgspec.structs.replace(notice, due_at=0.0))
         again = Entry(kind=DUE, id=row.id, owner="ops", part=row.part, body=body)

@@ -8,12 +8,13 @@ import pytest
 import trio
 
 from connectors.cli import run
-from connectors.web.page.login_rows import LINK, SESSION, LoginLink, read_login, row_id
+from connectors.web.page.login_rows import LINK, SESSION, LoginLink, row_id
 from connectors.web.page.platform import PageConfig
 from runtime.clock import SystemClock
 from runtime.sqlite.database import SqliteDatabase
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore
+from runtime.store.rows import decoded
 from tests.fakes.web.page import open_page
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def login(folder: Path, *arguments: str) -> int:
 
 def links(folder: Path) -> dict[str, LoginLink]:
     with SqliteDatabase(folder / "page.db").inspect() as rows:
-        found = {each.id: read_login(each, LoginLink) for each in rows.entries(LINK)}
+        found = {each.id: decoded(each, LoginLink) for each in rows.entries(LINK)}
     return {name: link for name, link in found.items() if link is not None}
 
 

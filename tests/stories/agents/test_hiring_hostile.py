@@ -14,7 +14,7 @@ from actors.agents.rows import AGENT, CHANGE, CLIENT
 from actors.config.agents import AgentConfig, HiringConfig
 from actors.journal.parts import entries_of
 from runtime.store.in_memory import MemoryStore
-from runtime.store.rows import Commit
+from runtime.store.rows import Commit, decoded
 from tests.fakes.company.company import EPOCH, FakeModel, at_rest, heard, open_company
 from tests.fakes.company.hirers import BOSS, CARL, Hirers, saying
 
@@ -126,7 +126,7 @@ async def test_secrets_are_kept_nowhere(autojump_clock: Clock) -> None:
     bodies += [row.body for row in await cast.store.records(CHANGE)]
     assert len(bodies) == 4
     assert not [body for body in bodies if b"sk-123" in body]
-    found = staff_rows.decoded((await cast.store.entries(CLIENT))[0], Client)
+    found = decoded((await cast.store.entries(CLIENT))[0], Client)
     assert found is not None
     assert (found.name, found.notes) == ("Ada", "***")
 

@@ -75,6 +75,7 @@ from runtime.store.rows import (
     StoredEvent,
     StoredMessage,
     StoredRecord,
+    decoded,
 )
 
 RunStatus = Literal["started", "completed", "timeout", "error"]
@@ -450,10 +451,9 @@ def used_in(rows: tuple[StoredRecord, ...]) -> dict[str, UsageRecord]:
     for row in rows:
         name = row.id.partition("#")[0]
         if name not in found:
-            try:
-                found[name] = msgspec.json.decode(row.body, type=UsageRecord)
-            except (msgspec.MsgspecError, UnicodeDecodeError):
-                continue
+            used = decoded(row, UsageRecord)
+            if used is not None:
+                found[name] = used
     return found
 
 
@@ -468,9 +468,8 @@ def read_page(
 
 def inbound_of(answered: Answered) -> Inbound | None:
     """Read a message without its files; None: another release wrote it."""
-    try:
-        read = msgspec.json.decode(answered.message.body, type=Inbound)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    read = decoded(answered.message, Inbound)
+    if read is None:
         return None
     return structs.replace(read, attachments=(), history=())
 
@@ -479,11 +478,8 @@ def agents_in(page: tuple[Answered, ...]) -> dict[str, str]:
     """Give the agent that answered each message, from the deliveries."""
     found: dict[str, str] = {}
     for row in (delivery for each in page for delivery in each.deliveries):
-        try:
-            delivery = msgspec.json.decode(row.body, type=Delivery)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            continue
-        if delivery.agent:
+        delivery = decoded(row, Delivery)
+        if delivery is not None and delivery.agent:
             found.setdefault(row.id.partition(":")[0], delivery.agent)
     return found
 

@@ -13,7 +13,7 @@ from actors.journal.records import USAGE, UsageRecord
 from actors.messages.inbound import DelegationChain, Inbound
 from actors.messages.keys import session_key
 from actors.protocol import StopDelegated
-from connectors.admin.display import STATES, QueueJob, read_inbound, read_record
+from connectors.admin.display import STATES, QueueJob, read_record
 from connectors.admin.queue import (
     USUAL,
     JobPage,
@@ -43,7 +43,7 @@ from connectors.web.page.words import REASONS, moment_of
 from runtime.actor.messages import Keyed
 from runtime.errors import KernelError
 from runtime.store.database import Database, Inspection, RepairResult
-from runtime.store.rows import StoredMessage
+from runtime.store.rows import StoredMessage, decoded
 
 MOST_LISTED = 50
 
@@ -362,7 +362,7 @@ async def stop(asked: ViewRequest) -> str:
 
     def read() -> Inbound | None:
         with inside.database.inspect() as rows:
-            return read_inbound(rows.message(target))
+            return decoded(rows.message(target), Inbound)
 
     try:
         inbound = await trio.to_thread.run_sync(
