@@ -39,6 +39,23 @@ FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 """Seconds, doubled from the one to the other."""
 
 
+FileKind = Literal["image", "audio", "document"]
+
+
+class PlatformFile(msgspec.Struct, frozen=True):
+    """A file of a message, still on the platform's servers."""
+
+    kind: FileKind
+    name: str
+    media_type: str
+    """As the message says; may be empty."""
+
+    def attached(self, content: bytes, media_type: str = "") -> Attachment:
+        """Give it with its bytes, and what their server says that they are."""
+        known = self.media_type or media_type
+        return Attachment(self.kind, self.name, known, content=content)
+
+
 class Waits:
     """How long to wait between two tries."""
 

@@ -32,7 +32,7 @@ from collections.abc import (
 )
 from contextlib import aclosing, contextmanager
 from pathlib import Path
-from typing import IO, Literal, NamedTuple, Self, TypedDict, TypeVar, Unpack, cast
+from typing import IO, NamedTuple, Self, TypedDict, TypeVar, Unpack, cast
 from urllib.parse import urlsplit
 
 import httpx
@@ -41,7 +41,7 @@ import trio
 
 from actors.errors import DeliveryBusyError, DeliveryRefusedError, DeliveryUnknownError
 from actors.messages.inbound import Attachment
-from connectors.chat.inbound import Waits
+from connectors.chat.inbound import PlatformFile, Waits
 
 Json = dict[str, object]
 
@@ -436,12 +436,9 @@ def told(error: Exception) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-class LinkedAttachment(msgspec.Struct, frozen=True):
+class LinkedAttachment(PlatformFile, frozen=True):
     """A file of a message, at an address that holds for a while."""
 
-    kind: Literal["image", "audio", "document"]
-    name: str
-    media_type: str
     url: str
     size: int
     """Bytes; 0: the platform does not say."""
@@ -450,9 +447,10 @@ class LinkedAttachment(msgspec.Struct, frozen=True):
 SERVER_FAULT = 500
 
 # Chosen: a short fault costs nobody a file, and a longer one holds a message, and all
-# that follows it in its channel, back for no longer than this.
+# that follows it in its chat, back for no longer than this.
 TRIED_WITHIN = 20.0
-"""Seconds in all."""
+"""Seconds for a file: for all of it if it has an address of its own, otherwise until no
+further try is begun."""
 
 BETWEEN = 1.0
 """Seconds between two tries."""
@@ -488,17 +486,20 @@ async def fetch_linked(
                 file.url, most, network
             )
             if content is not None:
-                attachment = Attachment(
-                    kind=file.kind,
-                    name=file.name,
-                    media_type=file.media_type or media_type,
-                    content=content,
-                )
-                return attachment, ""
+                return file.attached(content, media_type), ""
             if is_final:
                 return None, why
             await trio.sleep(BETWEEN)
     return None, why
+
+
+async def ask_for_file(ask: Callable[[], Awaitable[T]]) -> T:
+    """Ask for a file; a server that has too much to do is asked again for a while.
+
+    Raises:
+        PlatformError: as `until_answered`.
+    """
+    return await until_answered(ask, lambda _: None, TRIED_WITHIN)
 
 
 def is_within(url: str, places: Iterable[str]) -> bool:

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from connectors.chat.inbound import in_words, shown_name
+from connectors.chat.inbound import FileKind, PlatformFile, in_words, shown_name
 from connectors.chat.requests import Json, table, tables, text, texts, whole
 
 Reason = Literal[
@@ -44,7 +44,7 @@ MEDIA_URI = re.compile(r"mxc://([\w.:\[\]-]+)/([\w-]+)")
 MOST_HTML = 65_536
 """Characters; an event cannot hold more."""
 
-FILES: dict[str, Literal["image", "audio", "document"]] = {
+FILES: dict[str, FileKind] = {
     "m.image": "image",
     "m.audio": "audio",
     "m.file": "document",
@@ -60,12 +60,9 @@ SAID = ["m.room.message", STICKER, *POLLS]
 """The types of events that say something."""
 
 
-class MatrixFile(msgspec.Struct, frozen=True):
+class MatrixFile(PlatformFile, frozen=True):
     """A file of a message, still on the homeserver."""
 
-    kind: Literal["image", "audio", "document"]
-    name: str
-    media_type: str
     server: str
     media_id: str
     """Empty: it cannot be had, because it is encrypted or has no address."""

@@ -50,10 +50,10 @@ from connectors.chat.requests import (
     PlatformError,
     RefusedError,
     ShutOutError,
+    ask_for_file,
     table,
     tables,
     text,
-    until_answered,
     whole,
 )
 from connectors.files.blobs import BlobFolder, bytes_of, seconds_for
@@ -69,11 +69,6 @@ if TYPE_CHECKING:
 
 AUTHENTICATED = "/_matrix/client/v1/media/download"
 """Source: spec v1.11; what came before it (v3) asks for no token."""
-
-# Chosen: a server that is busy for a moment costs nobody a file, and one that is away
-# holds a message, and all that follows it in its room, back for no longer than this.
-TRIED_WITHIN = 20.0
-"""Seconds after which no further try is begun; one try may take longer by itself."""
 
 
 async def fetch_file(
@@ -100,22 +95,12 @@ async def fetch_file(
     path = AUTHENTICATED + path
     call = MatrixCall(method="GET", path=path, timeout=account.timeout, most=most)
     try:
-        content, media_type = await until_answered(
-            partial(account.fetch, call), lambda _: None, TRIED_WITHIN
-        )
+        content, media_type = await ask_for_file(partial(account.fetch, call))
     except ShutOutError:
         raise
     except PlatformError as error:
         return None, str(error)
-    return (
-        Attachment(
-            kind=file.kind,
-            name=file.name,
-            media_type=file.media_type or media_type,
-            content=content,
-        ),
-        "",
-    )
+    return file.attached(content, media_type), ""
 
 
 PATH = "/_matrix/media/v3/upload"

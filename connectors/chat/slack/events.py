@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from connectors.chat.inbound import shown_name
+from connectors.chat.inbound import PlatformFile, shown_name
 from connectors.chat.markup.dialect import command_of
 from connectors.chat.requests import Json, table, tables, text, whole
 
@@ -226,12 +226,9 @@ MOST_FILES = 10
 SLACKBOT = "USLACKBOT"
 
 
-class SlackFile(msgspec.Struct, frozen=True):
+class SlackFile(PlatformFile, frozen=True):
     """A file of a message, still at Slack."""
 
-    kind: Literal["image", "audio", "document"]
-    name: str
-    media_type: str
     url: str
     """Where an app may fetch it; empty: it cannot be had."""
 

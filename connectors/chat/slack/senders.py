@@ -30,11 +30,11 @@ from connectors.chat.requests import (
     LostError,
     PlatformError,
     RefusedError,
+    ask_for_file,
     table,
     tables,
     text,
     translated,
-    until_answered,
 )
 from connectors.chat.slack.events import (
     Ours,
@@ -307,12 +307,6 @@ async def sign(
             raise
 
 
-# Chosen: a moment's trouble costs nobody a file, and a longer one holds a message, and
-# all that follows it in its channel, back for no longer than this.
-TRIED_WITHIN = 20.0
-"""Seconds after which no further try is begun; one try may take longer by itself."""
-
-
 async def fetch_file(
     file: SlackFile, account: SlackAccount, most: int
 ) -> tuple[Attachment | None, str]:
@@ -331,23 +325,13 @@ async def fetch_file(
     if file.size > most:
         return None, f"it is above {most} bytes"
     try:
-        content, media_type = await until_answered(
-            partial(account.fetch, file.url, most), lambda _: None, TRIED_WITHIN
-        )
+        content, media_type = await ask_for_file(partial(account.fetch, file.url, most))
     except PlatformError as error:
         return None, str(error)
     if media_type == "text/html" and file.media_type != "text/html":
         # Why: without the scope, Slack answers with the page of its login.
         return None, "the app may not: give it the scope files:read"
-    return (
-        Attachment(
-            kind=file.kind,
-            name=file.name,
-            media_type=file.media_type or media_type,
-            content=content,
-        ),
-        "",
-    )
+    return file.attached(content, media_type), ""
 
 
 LOG = EventLog("slack")

@@ -25,7 +25,13 @@ import msgspec
 from msgspec import Meta
 
 from actors.rules.text.languages import code_of
-from connectors.chat.inbound import coordinates, in_words, shown_name
+from connectors.chat.inbound import (
+    FileKind,
+    PlatformFile,
+    coordinates,
+    in_words,
+    shown_name,
+)
 
 Id = Annotated[int, Meta(ge=-(2**53), le=2**53)]
 """Up to 52 significant bits for people and chats."""
@@ -487,19 +493,14 @@ Reason = Literal["malformed", "own", "edit", "channel", "service", "unknown"]
 it changes a message; it is a channel's, which nobody answers; it tells of the chat
 (somebody came, a picture changed); nobody has told us of its kind."""
 
-Kind = Literal["image", "audio", "document"]
-
 GROUPS = frozenset({"group", "supergroup"})
 PHOTO = "photo.jpg"
 
 
-class TelegramAttachment(msgspec.Struct, frozen=True):
+class TelegramAttachment(PlatformFile, frozen=True):
     """A file that came with a message, still on Telegram's servers."""
 
-    kind: Kind
     file_id: str
-    name: str
-    media_type: str
     size: int
     """Bytes, as Telegram says; 0 if it does not."""
 
@@ -760,9 +761,9 @@ def files_of(message: Message) -> tuple[TelegramAttachment, ...]:
         best = max(message.photo, key=lambda size: size.width * size.height)
         size, unique = best.file_size, best.file_unique_id
         found.append(
-            TelegramAttachment("image", best.file_id, PHOTO, "image/jpeg", size, unique)
+            TelegramAttachment("image", PHOTO, "image/jpeg", best.file_id, size, unique)
         )
-    kinds: tuple[tuple[Kind, TelegramFile | None, str, str], ...] = (
+    kinds: tuple[tuple[FileKind, TelegramFile | None, str, str], ...] = (
         ("audio", message.voice, "voice.ogg", "audio/ogg"),
         ("audio", message.audio, "audio", "audio/mpeg"),
         ("document", message.document, "document", ""),
@@ -774,9 +775,9 @@ def files_of(message: Message) -> tuple[TelegramAttachment, ...]:
             found.append(
                 TelegramAttachment(
                     kind,
-                    file.file_id,
                     shown_name(file.file_name) or name,
                     shown_name(file.mime_type) or media_type,
+                    file.file_id,
                     file.file_size,
                     file.file_unique_id,
                 )

@@ -27,7 +27,7 @@ from connectors.chat.requests import (
     PlatformError,
     RefusedError,
     ShutOutError,
-    until_answered,
+    ask_for_file,
 )
 from connectors.chat.telegram import markup
 from connectors.chat.telegram.account import TelegramAccount, TelegramCall
@@ -371,12 +371,6 @@ class TelegramArrivals:
         self._shared.metrics.event(self._bot.agent, outcome)
 
 
-# Chosen: a Telegram that is busy for a moment costs nobody a file, and one that is away
-# holds a message, and all that follows it in its chat, back for no longer than this.
-TRIED_WITHIN = 20.0
-"""Seconds after which no further try is begun; one try may take longer by itself."""
-
-
 async def fetch_file(
     file: TelegramAttachment, bot: TelegramAccount, most: int
 ) -> tuple[Attachment | None, str]:
@@ -397,23 +391,13 @@ async def fetch_file(
     if file.size > most:
         return None, too_much
     try:
-        markup = await until_answered(
-            partial(fetch_once, file, bot, most), lambda _: None, TRIED_WITHIN
-        )
+        content = await ask_for_file(partial(fetch_once, file, bot, most))
     except ShutOutError:
         raise
     except PlatformError as error:
         is_large = isinstance(error, RefusedError) and error.says("too big", "above")
         return None, too_much if is_large else str(error)
-    return (
-        Attachment(
-            kind=file.kind,
-            name=file.name,
-            media_type=file.media_type,
-            content=markup,
-        ),
-        "",
-    )
+    return file.attached(content), ""
 
 
 async def fetch_once(

@@ -199,11 +199,7 @@ async def send(stream: trio.abc.SendStream, frame: FromTerminal | FromCompany) -
 
 
 class FrameReader:
-    """Reads lines from a stream.
-
-    Args:
-        stream: from the other end.
-    """
+    """Reads lines from a stream."""
 
     def __init__(self, stream: trio.abc.ReceiveStream) -> None:
         self._stream = stream

@@ -184,10 +184,6 @@ class WhatsAppAccount:
     async def upload(self, file: SentFile, path: Path) -> str:
         """Bring a file to Meta, where nobody sees it yet; gives its id.
 
-        Args:
-            file: what it is.
-            path: where its bytes lie.
-
         Raises:
             PlatformError: as `GraphApi.ask`, but never `LostError`: a repeated upload
                 is harmless.

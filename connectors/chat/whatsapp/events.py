@@ -18,7 +18,13 @@ from typing import Literal
 
 import msgspec
 
-from connectors.chat.inbound import coordinates, in_words, shown_name
+from connectors.chat.inbound import (
+    FileKind,
+    PlatformFile,
+    coordinates,
+    in_words,
+    shown_name,
+)
 from connectors.chat.requests import (
     LONGEST_ID,
     LONGEST_QUOTE,
@@ -203,9 +209,8 @@ it makes no sense; it is older than Meta ever sends again; no agent has this num
 OLDEST = 8 * 86_400.0
 """Seconds. What is older was kept by somebody else, and is sent a second time."""
 
-Kind = Literal["image", "audio", "document"]
 
-FILES: dict[str, Kind] = {
+FILES: dict[str, FileKind] = {
     "image": "image",
     "sticker": "image",
     "audio": "audio",
@@ -227,13 +232,10 @@ STATES: dict[str, States] = {
 }
 
 
-class WhatsAppFile(msgspec.Struct, frozen=True, kw_only=True):
+class WhatsAppFile(PlatformFile, frozen=True, kw_only=True):
     """A file of a message, still at Meta."""
 
-    kind: Kind
     id: str
-    name: str
-    media_type: str
 
 
 class WhatsAppMessage(msgspec.Struct, frozen=True, kw_only=True):

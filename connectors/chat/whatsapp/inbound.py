@@ -27,7 +27,7 @@ import msgspec
 import trio
 
 from actors.errors import ChatError, MessageRefusedError, OverloadedError, StoppingError
-from actors.messages.inbound import Address, Attachment, Inbound, Quoted
+from actors.messages.inbound import Address, Inbound, Quoted
 from actors.rules.text.limits import RecentMap
 from actors.transport import Ingress
 from actors.webhooks.signature import GITHUB_SIGNATURE, SHORTEST_KEY, Rejected, verify
@@ -195,13 +195,8 @@ class WhatsAppSubmitter:
             note = left_out(heard.file.kind, heard.file.name, str(error))
             words = f"{heard.text}\n{note}".strip()
             return msgspec.structs.replace(inbound, quoted=quoted, text=words)
-        file = heard.file
-        attachment = Attachment(
-            kind=file.kind, name=file.name, media_type=file.media_type, content=got
-        )
-        return msgspec.structs.replace(
-            inbound, quoted=quoted, attachments=(attachment,)
-        )
+        files = (heard.file.attached(got),)
+        return msgspec.structs.replace(inbound, quoted=quoted, attachments=files)
 
     async def _fetch(self, file: WhatsAppFile, number: str, until: float) -> bytes:
         """Fetch a file; a server that is busy is asked again while there is time."""

@@ -11,8 +11,8 @@ from msgspec import structs
 
 from actors.errors import OverloadedError
 from actors.messages.inbound import Attachment, Quoted
-from connectors.chat.matrix.inbound import TRIED_WITHIN
 from connectors.chat.matrix.rooms import ANSWERED_WITHIN
+from connectors.chat.requests import TRIED_WITHIN
 from tests.fakes.matrix.homeserver import refusal
 from tests.support.chat.matrix_bed import ANNA, BEN, ROOM, SAM, ZOE, MatrixBed, delivery
 
