@@ -23,6 +23,7 @@ from connectors.chat.terminal.plain import PlainChat, PlainSettings, StandardCon
 from connectors.chat.terminal.platform import terminal_of, with_terminal
 from connectors.chat.terminal.transport import TerminalTransport, dial, socket_beside
 from connectors.commands import config_option, find_settings, given_settings
+from connectors.commands.common.output import log_option
 from connectors.commands.common.running import (
     calm_collector,
     hearing_signals,
@@ -58,14 +59,7 @@ HISTORY = ".history"
     metavar="CONVERSATION",
     help="Conversation to open; without it, the first that no terminal has open.",
 )
-@click.option(
-    "--log",
-    "log_level",
-    type=click.Choice(["debug", "info", "warning", "error"]),
-    default="error",
-    show_default=True,
-    help="Least important kind of log line that is shown.",
-)
+@log_option
 def command(
     config: Path | None, agent: str, user: str, name: str, log_level: str
 ) -> None:

@@ -35,7 +35,7 @@ from connectors.chat.terminal.playback import (
 )
 from connectors.commands import config_option
 from connectors.commands.common.database import database_at
-from connectors.commands.common.output import complain, say, table
+from connectors.commands.common.output import complain, log_option, say, table
 from connectors.commands.common.running import (
     calm_collector,
     hearing_signals,
@@ -226,14 +226,7 @@ class PlaySettings:
     show_default=True,
     help="Most seconds until the room must be quiet.",
 )
-@click.option(
-    "--log",
-    "log_level",
-    type=click.Choice(["debug", "info", "warning", "error"]),
-    default="error",
-    show_default=True,
-    help="Least important kind of log line that is shown.",
-)
+@log_option
 @click.pass_context
 def command(  # noqa: PLR0913, PLR0917  one for each option
     context: click.Context,

@@ -57,6 +57,16 @@ WIDE = "callboard.wide"
 json_option = click.option("--json", "as_json", is_flag=True, help="For programs.")
 """Gives a command the parameter `as_json: bool`."""
 
+log_option = click.option(
+    "--log",
+    "log_level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="error",
+    show_default=True,
+    help="Least important kind of log line that is shown.",
+)
+"""Gives a command the parameter `log_level: str`."""
+
 
 def _keep(key: str) -> Callable[[click.Context, click.Parameter, bool], None]:
     def kept(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001  click's signature

@@ -27,7 +27,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import quote
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import msgspec
 from msgspec import Meta
@@ -130,6 +130,22 @@ class ElizaMessage(msgspec.Struct, frozen=True, kw_only=True):
     def chat(self) -> str:
         """Its channel, by the name that histories have for it."""
         return self.channel
+
+
+def to_agent(
+    channel: ElizaChannel, agent_id: str, author: str, name: str, text: str
+) -> ElizaMessage:
+    """Make a new message to one agent; `name` is its author's."""
+    return ElizaMessage(
+        id=str(uuid4()),
+        channel=channel.id,
+        server=channel.server,
+        author=author,
+        author_name=name,
+        content=text,
+        metadata={"targetAgentId": agent_id},
+        at=0,
+    )
 
 
 ElizaHistory = MessageHistory[ElizaMessage]

@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import base64
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 import msgspec
+from msgspec import structs
 from starlette.responses import Response
 
 from actors.errors import ModelBusyError, ModelRefusedError
 from connectors.web.eliza.messages import (
-    ZERO,
-    ElizaChannel,
-    ElizaMessage,
     Json,
     is_uuid,
     missing,
+    to_agent,
     wrong,
 )
 from connectors.web.eliza.request import (
@@ -219,34 +217,17 @@ class AudioRoutes:
         if not text.strip():
             raise wrong("is missing", "text")
         author, agent_id = call.author(asked.entity_id), call.agent()
-        channel = await call.ask(self._room, call.caller, agent_id, author, room_id)
-        message = ElizaMessage(
-            id=str(uuid4()),
-            channel=channel.id,
-            server=channel.server,
-            author=author,
-            author_name=asked.user_name or asked.name,
-            content=text,
-            source_type="speech",
-            metadata={"targetAgentId": agent_id},
-            at=0,
-        )
-        said = await self._incoming(message)
+        find = self._memories.room_or_direct
+        channel = await call.ask(find, call.caller, agent_id, author, room_id)
+        name = asked.user_name or asked.name
+        message = to_agent(channel, agent_id, author, name, text)
+        said = await self._incoming(structs.replace(message, source_type="speech"))
 
         async def post() -> PostOutcome:
             return await call.ask(self._messages.post, call.caller, said)
 
         _, exchange = await self._answers.answer(call.request, said, post)
         return exchange.text
-
-    async def _room(
-        self, caller: ApiCaller, agent_id: str, author: str, room_id: str
-    ) -> ElizaChannel:
-        """Give the named channel, or the direct channel of author and agent."""
-        if room_id:
-            return self._memories.room(caller, agent_id, room_id.lower())
-        self._channels.need_agent(agent_id)
-        return await self._channels.direct(caller, author, agent_id, ZERO)
 
     async def _words_of(self, caller: ApiCaller, message_id: str) -> str:
         """Give the text of a message that the caller may see.

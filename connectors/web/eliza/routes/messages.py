@@ -16,6 +16,7 @@ from connectors.web.eliza.messages import (
     is_uuid,
     message_shown,
     missing,
+    to_agent,
     to_uuid,
     wrong,
 )
@@ -425,7 +426,6 @@ class DirectRoutes:
     """The route of releases before 1.0: send a message to one agent."""
 
     def __init__(self, services: ElizaServices) -> None:
-        self._channels = services.channels
         self._memories = services.memories
         self._messages = services.messages
         self._incoming = services.incoming
@@ -442,21 +442,11 @@ class DirectRoutes:
             raise wrong("is missing", "text")
         named = asked.user_id or asked.entity_id
         author = call.author(to_uuid(named) if named else None)
-        channel = await call.ask(
-            self._room, call.caller, agent_id, author, asked.channel_id
-        )
-        message = ElizaMessage(
-            id=str(uuid4()),
-            channel=channel.id,
-            server=channel.server,
-            author=author,
-            author_name=asked.user_name or asked.name,
-            content=text,
-            source_type="direct",
-            metadata={"targetAgentId": agent_id},
-            at=0,
-        )
-        said = await self._incoming(message)
+        find = self._memories.room_or_direct
+        channel = await call.ask(find, call.caller, agent_id, author, asked.channel_id)
+        name = asked.user_name or asked.name
+        message = to_agent(channel, agent_id, author, name, text)
+        said = await self._incoming(structs.replace(message, source_type="direct"))
         posted = await call.ask(self._messages.post, call.caller, said)
         told: Json = {
             "message": "ElizaMessage taken",
@@ -465,12 +455,3 @@ class DirectRoutes:
             "userMessage": message_shown(posted.message),
         }
         return both(told, 202)
-
-    async def _room(
-        self, caller: ApiCaller, agent_id: str, author: str, named: str | None
-    ) -> ElizaChannel:
-        """Give the named channel, or the direct channel of author and agent."""
-        self._channels.need_agent(agent_id)
-        if named is not None:
-            return self._memories.room(caller, agent_id, named.lower())
-        return await self._channels.direct(caller, author, agent_id, ZERO)

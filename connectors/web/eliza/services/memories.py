@@ -39,6 +39,7 @@ from actors.rules.text.secrets import redacted
 from connectors.chat.platforms import Backstage
 from connectors.web.eliza.keys import ApiCaller
 from connectors.web.eliza.messages import (
+    ZERO,
     ElizaChannel,
     ElizaHistory,
     ElizaMessage,
@@ -286,6 +287,20 @@ class MemoryReader:
             if own_id(agent_id, each.id) == name:
                 return self._channels.channel(caller, each.id)
         raise missing("room", name)
+
+    async def room_or_direct(
+        self, caller: ApiCaller, agent_id: str, author: str, name: str | None
+    ) -> ElizaChannel:
+        """Give the named channel, or the direct channel of author and agent.
+
+        Raises:
+            ApiError: as `room`, or as `ElizaChannels.direct`.
+            StoreError: the disk fails.
+        """
+        if name:
+            return self.room(caller, agent_id, name.lower())
+        self._channels.need_agent(agent_id)
+        return await self._channels.direct(caller, author, agent_id, ZERO)
 
     def asked(
         self, caller: ApiCaller, agent_id: str, name: str
