@@ -66,11 +66,7 @@ class SystemConfig(msgspec.Struct, frozen=True):
 
 
 class ActorSystem:
-    """The actors of one process; made by `open_system`.
-
-    Args:
-        kernel: the services its actors share.
-    """
+    """The actors of one process; made by `open_system`."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
@@ -290,9 +286,6 @@ class Running:
 
     They are shielded from whoever cancels the block that opened the system, because
     actors that hold a database must close it even then.
-
-    Args:
-        kernel: what to run.
     """
 
     def __init__(self, kernel: Kernel) -> None:

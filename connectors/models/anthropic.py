@@ -471,14 +471,7 @@ class Assembly(StreamedAnswer):
         return words
 
     def finish(self, request_id: str) -> ModelAnswer:
-        """Give the whole answer, after the last event.
-
-        Raises:
-            ModelBusyError: the stream was cut off before its end, or broke the
-                protocol.
-            ModelRefusedError: the answer was stopped by the provider's filter, or
-                a tool call by the token limit.
-        """
+        """Give the whole answer, after the last event; see `format.Assembly`."""
         if not self._is_whole:
             text = "the stream ended without message_stop"
             raise self._provider.busy(text, "protocol")

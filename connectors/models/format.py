@@ -81,7 +81,10 @@ class Assembly(Protocol):
             request_id: the provider's id of the call, from a header; or empty.
 
         Raises:
-            actors.errors.ModelError: it is not whole, or its end is no good one.
+            ModelBusyError: the stream was cut off before its end, or broke the
+                protocol.
+            ModelRefusedError: the answer was stopped by the provider's filter, or
+                a tool call by the token limit.
         """
         ...
 

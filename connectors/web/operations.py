@@ -115,12 +115,7 @@ def operation_routes(
 
 
 def tree_route(operations: Operations, guard: Guard) -> Route:
-    """Give the route for `callboard tree`; it names conversations, so it is guarded.
-
-    Args:
-        operations: gives the answer.
-        guard: refuses requests without access.
-    """
+    """Give the route for `callboard tree`; it names conversations, so it is guarded."""
 
     async def tree(request: Request) -> Response:
         refused = guard(request)

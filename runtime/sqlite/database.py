@@ -295,11 +295,7 @@ PATIENCE = SqliteOptions(busy_timeout=10.0)
 
 
 class SqliteDatabase(SqlRepair):
-    """One database file from outside; see the port.
-
-    Args:
-        path: the file.
-    """
+    """One database file from outside; see the port."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

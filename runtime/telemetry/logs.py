@@ -649,13 +649,7 @@ class LineFormatter(logging.Formatter):
 
 
 class Writing:
-    """What is written, and how; may be changed while it is.
-
-    Args:
-        handler: writes the lines.
-        redactor: what takes secrets out.
-        is_for_journal: as of `LineFormatter`.
-    """
+    """What is written, and how; may be changed while it is."""
 
     def __init__(
         self,

@@ -93,13 +93,7 @@ def is_unspaced(character: str) -> bool:
 
 
 def triggered(words: str, skills: Sequence[Skill], most: int) -> tuple[Skill, ...]:
-    """Return the skills that a message triggers, those with more trigger words first.
-
-    Args:
-        words: the message.
-        skills: to choose from.
-        most: most skills.
-    """
+    """Return the skills that a message triggers, those by more words first."""
     text = plain(words[:LONGEST_LOOK])
     scores = [sum(says(text, each) for each in _looked_for(s)) for s in skills]
     order = sorted(range(len(skills)), key=lambda n: -scores[n])

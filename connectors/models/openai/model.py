@@ -201,14 +201,7 @@ class Assembly(StreamedAnswer):
             self._collected.argue(call, function.arguments)
 
     def finish(self, request_id: str) -> ModelAnswer:
-        """Give the whole answer, after the last event.
-
-        Raises:
-            ModelBusyError: the stream was cut off before its end, or broke the
-                protocol.
-            ModelRefusedError: the answer was stopped by the provider's filter, or
-                a tool call by the token limit.
-        """
+        """Give the whole answer, after the last event; see `format.Assembly`."""
         if not self.is_whole:
             missing = "its end marker" if self._finish_reason else "a finish reason"
             text = f"the stream ended without {missing}"

@@ -397,14 +397,7 @@ class Assembly(StreamedAnswer):
             self._stopped = details.reason or response.status
 
     def finish(self, request_id: str) -> ModelAnswer:
-        """Give the whole answer, after the last event.
-
-        Raises:
-            ModelBusyError: the stream was cut off before its end, or broke the
-                protocol.
-            ModelRefusedError: the answer was stopped by the provider's filter, or
-                a tool call by the token limit.
-        """
+        """Give the whole answer, after the last event; see `format.Assembly`."""
         if not self.is_whole:
             text = "the stream ended without response.completed"
             raise self._provider.busy(text, "protocol")

@@ -142,10 +142,6 @@ def is_our_host(config: PageConfig, host: str) -> bool:
 
     Why: a foreign web page could point its own name at this machine (DNS rebinding),
     and would then count as ours.
-
-    Args:
-        config: settings of the page.
-        host: the header `Host`.
     """
     name = host if host.endswith("]") else host.rpartition(":")[0] or host
     known = {*LOOPBACK_NAMES, config.host}

@@ -63,12 +63,6 @@ def file_view(
     """Describe a file of a message.
 
     Why no thread: it only checks whether a file exists on this machine.
-
-    Args:
-        message: the message's id.
-        index: which of its files.
-        file: the file.
-        blobs: has the bytes.
     """
     return FileView(
         path=f"{FILES}/{message}" + (f"/{index}" if index else ""),

@@ -79,13 +79,7 @@ def page_history(place: ConnectorStore) -> PageHistory:
 
 
 def own_id(person: str, chat: str, key: str) -> str:
-    """Make the id of a person's message; the same key gives the same id.
-
-    Args:
-        person: the author.
-        chat: where it is sent.
-        key: chosen by the browser.
-    """
+    """Make the id of a person's message; the same key gives the same id."""
     return "p" + hashlib.sha256(f"{person}\n{chat}\n{key}".encode()).hexdigest()[:24]
 
 

@@ -32,14 +32,7 @@ LIVE = "live"
 
 
 class ViewRoutes:
-    """The routes of one view.
-
-    Args:
-        view: it.
-        inside: what it may read.
-        streams: keeps open tabs up to date.
-        connector: the name of the page.
-    """
+    """The routes of one view."""
 
     def __init__(
         self, view: View, inside: ViewSources, streams: EventStreams, connector: str
