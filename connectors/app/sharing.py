@@ -24,7 +24,7 @@ from actors.schedule.messages import AppointmentsChanged
 from actors.webhooks.messages import SendNotices
 from connectors.app.nodes import LOOKS, CompanySeat, is_leased, is_shared
 from runtime.actor.ref import UNANSWERED
-from runtime.errors import KernelError, SettingsError
+from runtime.errors import KernelError
 from runtime.nodes.hints import ROWS
 from runtime.nodes.rows import ACCOUNT, COMPANY, PART
 from runtime.store.rows import Commit
@@ -147,7 +147,7 @@ class SharedWork:
                     await self._begin_accounts(new)
                 if going:
                     await self._end_accounts(going)
-            except (KernelError, SettingsError, *UNANSWERED) as error:
+            except (KernelError, OSError, *UNANSWERED) as error:
                 LOG.warning("connectors not moved yet", why=str(error))
             await self._node.wait_changed(self._node.ttl / LOOKS)
 

@@ -218,3 +218,42 @@ async def test_a_part_that_could_not_be_given_away_is_worked_on_as_before() -> N
     rest: Any = None
     await SharedWork(app, seat, rest, rest)._release(frozenset({7}))
     assert duties.parts == {7, 8}
+
+
+class GivenBot:
+    """A node that was given a bot, and settings of which a file is missing at first."""
+
+    ttl = 0.0
+
+    def __init__(self) -> None:
+        self.is_begun = trio.Event()
+        self.tries = 0
+
+    def accounts(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Give the bot, which nobody else is to have."""
+        return frozenset({"bot"}), frozenset()
+
+    async def wait_changed(self, within: float) -> None:
+        """Wait for nothing."""
+        await trio.sleep(within)
+
+    async def renew_connectors(self) -> None:
+        """Begin, at the second try."""
+        self.tries += 1
+        if self.tries == 1:
+            raise FileNotFoundError("anna/SOUL.md")
+        self.is_begun.set()
+
+
+async def test_a_bot_that_cannot_be_begun_for_want_of_a_file_is_begun_later() -> None:
+    node: Any = GivenBot()
+    app: Any = SimpleNamespace(system=SimpleNamespace(find=dict[str, object]().get))
+    seat: Any = SimpleNamespace(node=node, duties=Duties(), accounts=frozenset())
+    rest: Any = None
+    with trio.fail_after(PATIENCE):
+        async with trio.open_nursery() as nursery:
+            work = SharedWork(app, seat, node, rest)
+            nursery.start_soon(work._follow_accounts)
+            await node.is_begun.wait()
+            nursery.cancel_scope.cancel()
+    assert node.tries == 2
