@@ -221,6 +221,8 @@ class ChatPacing:
     @property
     def message_at(self) -> float:
         """Time at which a message, or the last edit of an answer, may be sent."""
+        if not self._per_minute:
+            return self._free_at
         return max(self._free_at, self._after_others(self._per_minute))
 
     @property

@@ -67,7 +67,9 @@ class ReadChats(msgspec.Struct, frozen=True):
 
 def note_owner(actor: Actor, services: Services, inbound: Inbound) -> None:
     """Have `owners` learn where an owner can be told something."""
-    if not inbound.is_direct or inbound.chain.agents or inbound.occasion:
+    if not (services.owners and inbound.is_direct):
+        return
+    if inbound.chain.agents or inbound.occasion:
         return
     account = account_of(inbound)
     if account not in services.owners:

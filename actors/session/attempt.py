@@ -594,12 +594,16 @@ class Attempt:
         )
         seconds = self._persona.turn_seconds(limits) + REPORT_WITHIN + patience(asked)
         self._report_timer = session.after(seconds, ReportOverdue(self.id))
+        question = pending.asked
+        if asked:
+            hooks = self._services.hooks
+            question = hooks.unshown(question, self._persona.name)
         known = self._known
         start = StartTurn(
             turn_id=self.id,
             generation=self.generation,
             session=session.actor_ref,
-            inbound=self._services.hooks.unshown(pending.asked, self._persona.name),
+            inbound=question,
             history=known.lines,
             earlier=known.earlier,
             summaries=known.summaries,

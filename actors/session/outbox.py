@@ -185,7 +185,8 @@ class SessionOutbox:
             for each in item.also:
                 trace(settled_with(item, each.inbound))
         _send(item, session, self._agent)
-        self._stop_handed(item, session)
+        if self._stops:
+            self._stop_handed(item, session)
 
     def _step(self, answer: answers.Answer, seconds: float) -> TracedStep:
         inbound = answer.inbound
@@ -436,7 +437,8 @@ class Writing:
         # later answer must not go out before this one.
         if isinstance(outcome, Committed):
             self.outbox.send(self.item, session, self.at)
-            wake_notifiers(session.find, self.entries)
+            if self.entries:
+                wake_notifiers(session.find, self.entries)
         session.note(CommitDecided(self.item, self.at, outcome, self.events))
 
 

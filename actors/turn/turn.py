@@ -19,7 +19,7 @@ from actors.collaboration.tools import tools_of
 from actors.delegation.rulings import kept_apart
 from actors.hooks.outgoing import asked_about
 from actors.journal.plan import Carried
-from actors.messages.inbound import ToolCall
+from actors.messages.inbound import Inbound, ToolCall
 from actors.messages.usage import total
 from actors.models.classify import progress
 from actors.ports import PictureWatch
@@ -152,7 +152,7 @@ class Turn(Actor):
                 return planned
             asker, name = (services, self), persona.name
             return await asked_about(planned, persona.egress, inbound, name, asker)
-        if self._is_too_late(start):
+        if inbound.occasion == "plan" and self._is_too_late(inbound):
             services.metrics.decisions.add(1, persona.name, "expired")
             # An earlier attempt may have done part of the plan.
             is_begun = start.attempt > 1
@@ -200,11 +200,9 @@ class Turn(Actor):
             carried=await with_pictures(carried, pictures, course.steps),
         )
 
-    def _is_too_late(self, start: StartTurn) -> bool:
-        """Whether the turn carries out a plan that is too old."""
-        if start.inbound.occasion != "plan":
-            return False
-        return self._services.clock.wall() > start.inbound.received_at + PLAN_LASTS
+    def _is_too_late(self, inbound: Inbound) -> bool:
+        """Whether a plan is too old to be carried out."""
+        return self._services.clock.wall() > inbound.received_at + PLAN_LASTS
 
 
 def persona_of(persona: Persona, start: StartTurn) -> Persona:
