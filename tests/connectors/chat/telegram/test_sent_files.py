@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import httpx
 import pytest
+from trio.testing import MockClock
 
 from actors.errors import DeliveryBusyError, DeliveryRefusedError, DeliveryUnknownError
 from tests.fakes.media import OGG, PNG
 from tests.fakes.telegram.api import refusal
 from tests.support.chat.telegram_bed import BotBed, delivery
-
-pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 MP3, MP4 = b"ID3" + bytes(9), b"\0\0\0\x18ftypisom"
 
@@ -28,7 +27,10 @@ MP3, MP4 = b"ID3" + bytes(9), b"\0\0\0\x18ftypisom"
         (MP4, "video", "video"),
     ],
 )
-async def test_each_kind_has_its_method(content: bytes, kind: str, field: str) -> None:
+async def test_each_kind_has_its_method(
+    content: bytes, kind: str, field: str, autojump_clock: MockClock
+) -> None:
+    del autojump_clock
     bed = BotBed()
     chat = bed.server.private(1, "anna_bot")
     file = bed.blobs.sent(content, "größe 1.bin", kind=kind)
@@ -40,7 +42,10 @@ async def test_each_kind_has_its_method(content: bytes, kind: str, field: str) -
     assert message["caption_entities"][0]["type"] == "bold"
 
 
-async def test_a_file_without_words_in_a_topic_as_a_reply() -> None:
+async def test_a_file_without_words_in_a_topic_as_a_reply(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
     bed = BotBed("anna+", "ben+")
     chat = bed.server.group(-100123, "anna_bot", "ben_bot")
     chat.topics.add(5)
@@ -55,7 +60,10 @@ async def test_a_file_without_words_in_a_topic_as_a_reply() -> None:
 
 
 @pytest.mark.parametrize("name", ["tall.png", "PHOTO"])
-async def test_a_picture_that_is_not_shown_goes_out_as_a_file(name: str) -> None:
+async def test_a_picture_that_is_not_shown_goes_out_as_a_file(
+    name: str, autojump_clock: MockClock
+) -> None:
+    del autojump_clock
     bed = BotBed()
     bed.server.private(1, "anna_bot")
     content = PNG if name == "tall.png" else b"\x89PNG\r\n\x1a\n" + bytes(10_000_000)
@@ -66,7 +74,10 @@ async def test_a_picture_that_is_not_shown_goes_out_as_a_file(name: str) -> None
     assert server.brought == [("document", name, content)]
 
 
-async def test_words_that_cannot_be_read_go_out_plain() -> None:
+async def test_words_that_cannot_be_read_go_out_plain(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
     bed = BotBed()
     bed.server.private(1, "anna_bot")
     fault = refusal(400, "Bad Request: can't parse entities: no")
@@ -78,7 +89,10 @@ async def test_words_that_cannot_be_read_go_out_plain() -> None:
     assert len(server.brought) == 1
 
 
-async def test_a_group_that_moved_gets_it_where_it_is_now() -> None:
+async def test_a_group_that_moved_gets_it_where_it_is_now(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
     bed = BotBed("anna+")
     old = bed.server.group(-77, "anna_bot", kind="group")
     where = type(delivery("").address)("telegram", "-77")
@@ -103,8 +117,11 @@ async def test_a_group_that_moved_gets_it_where_it_is_now() -> None:
     ],
 )
 async def test_what_fails_says_whether_it_may_stand_there(
-    fault: httpx.Response | Exception | None, error: type[Exception]
+    fault: httpx.Response | Exception | None,
+    error: type[Exception],
+    autojump_clock: MockClock,
 ) -> None:
+    del autojump_clock
     bed = BotBed()
     bed.server.private(1, "anna_bot")
     async with bed.listening() as server:
@@ -114,7 +131,10 @@ async def test_what_fails_says_whether_it_may_stand_there(
         assert len(server.brought) == (fault is None)
 
 
-async def test_no_token_stands_in_what_is_known_of_a_request() -> None:
+async def test_no_token_stands_in_what_is_known_of_a_request(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
     bed = BotBed()
     bed.server.private(1, "anna_bot")
     async with bed.listening() as server:
@@ -124,7 +144,10 @@ async def test_no_token_stands_in_what_is_known_of_a_request() -> None:
     assert "AAAA" not in repr(caught.value.__cause__)
 
 
-async def test_bytes_that_cannot_be_read_now_are_tried_again() -> None:
+async def test_bytes_that_cannot_be_read_now_are_tried_again(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
     bed = BotBed()
     chat = bed.server.private(1, "anna_bot")
     said = delivery("", file=bed.blobs.sent(PNG))
