@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from tests.fakes.telegram.chats import Json
 
-pytestmark = pytest.mark.usefixtures("autojump_clock")
-
 PHOTO = [
     {"file_id": "small", "file_unique_id": "s", "width": 90, "height": 90},
     {"file_id": "large", "file_unique_id": "l", "width": 900, "height": 900},
@@ -33,7 +31,10 @@ VOICE = {"file_id": "voice", "file_unique_id": "v", "mime_type": "audio/ogg"}
         ({"document": {**VOICE, "file_name": "a\nb.pdf"}}, "document", "voice"),
     ],
 )
-async def test_a_file_comes_along(more: Json, kind: str, name: str) -> None:
+async def test_a_file_comes_along(
+    more: Json, kind: str, name: str, autojump_clock: MockClock
+) -> None:
+    del autojump_clock
     bed = BotBed()
     chat = bed.server.private(1, "anna_bot")
     bed.server.files[name] = b"bytes"
@@ -46,7 +47,8 @@ async def test_a_file_comes_along(more: Json, kind: str, name: str) -> None:
     assert "\n" not in file.name
 
 
-async def test_of_a_stranger_nothing_is_fetched() -> None:
+async def test_of_a_stranger_nothing_is_fetched(autojump_clock: MockClock) -> None:
+    del autojump_clock
     bed = BotBed()
     chat = bed.server.private(1, "anna_bot")
     bed.server.files["voice"] = b"bytes"
@@ -62,8 +64,9 @@ async def test_of_a_stranger_nothing_is_fetched() -> None:
     [(10, "above 8 bytes"), (0, "above 8 bytes"), (None, "wrong file_id")],
 )
 async def test_what_cannot_be_had_is_said_and_the_words_come_all_the_same(
-    size: int | None, told: str
+    size: int | None, told: str, autojump_clock: MockClock
 ) -> None:
+    del autojump_clock
     bed = BotBed(max_media_bytes=8)
     chat = bed.server.private(1, "anna_bot")
     if size is not None:

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from tests.fakes.telegram.chats import Json
 
 
-pytestmark = pytest.mark.usefixtures("autojump_clock")
-
-
 def called(text: str, name: str) -> Json:
     """Mark a name in a text."""
     place = text.index(name)
@@ -29,8 +26,9 @@ def called(text: str, name: str) -> Json:
 
 @pytest.mark.parametrize(("number", "kind"), [(GROUP, "supergroup"), (BASIC, "group")])
 async def test_what_two_bots_hear_is_handed_in_once_and_answered_by_each(
-    number: int, kind: str
+    number: int, kind: str, autojump_clock: MockClock
 ) -> None:
+    del autojump_clock
     bed = BotBed("anna+", "ben+")
     chat = bed.server.group(number, "anna_bot", "ben_bot", kind=kind)
     async with bed.listening() as server:
@@ -49,7 +47,10 @@ async def test_what_two_bots_hear_is_handed_in_once_and_answered_by_each(
             assert message["reply_to_message"]["text"] == "two"
 
 
-async def test_with_privacy_only_what_concerns_a_bot_is_heard() -> None:
+async def test_with_privacy_only_what_concerns_a_bot_is_heard(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
     bed = BotBed("anna", "ben")
     chat = bed.server.group(GROUP, "anna_bot", "ben_bot")
     async with bed.listening() as server:
@@ -70,7 +71,10 @@ async def test_with_privacy_only_what_concerns_a_bot_is_heard() -> None:
     assert len(bed.ingress.accepted) == 1
 
 
-async def test_each_bot_has_a_menu_of_the_commands_that_everybody_may_use() -> None:
+async def test_each_bot_has_a_menu_of_the_commands_that_everybody_may_use(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
     bed = BotBed("anna", "ben")
     async with bed.listening() as server:
         server.say(server.private(ZOE["id"], "ben_bot"), ZOE, "hello")
@@ -95,7 +99,10 @@ async def test_a_bot_that_is_renamed_is_called_by_its_new_name(
     assert (inbound.text, inbound.mentions) == ("@anna hi", ("anna",))
 
 
-async def test_a_reply_calls_who_is_replied_to_and_brings_its_words() -> None:
+async def test_a_reply_calls_who_is_replied_to_and_brings_its_words(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
     bed = BotBed("anna+", "ben+")
     chat = bed.server.group(GROUP, "anna_bot", "ben_bot")
     here = Address("telegram", str(GROUP))
@@ -108,7 +115,10 @@ async def test_a_reply_calls_who_is_replied_to_and_brings_its_words() -> None:
     assert (inbound.mentions, inbound.reply_to) == (("ben",), receipt)
 
 
-async def test_a_command_for_a_bot_is_one_for_its_agent() -> None:
+async def test_a_command_for_a_bot_is_one_for_its_agent(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
     bed = BotBed("anna", "ben")
     chat = bed.server.group(GROUP, "anna_bot", "ben_bot")
     async with bed.listening() as server:
@@ -123,7 +133,8 @@ async def test_a_command_for_a_bot_is_one_for_its_agent() -> None:
     assert len(bed.ingress.accepted) == 2
 
 
-async def test_admins_are_known_and_asked_for_once() -> None:
+async def test_admins_are_known_and_asked_for_once(autojump_clock: MockClock) -> None:
+    del autojump_clock
     bed = BotBed("anna+")
     chat = bed.server.group(GROUP, "anna_bot")
     chat.admins.append(1)
@@ -139,7 +150,10 @@ async def test_admins_are_known_and_asked_for_once() -> None:
     assert not got[2].is_bot
 
 
-async def test_a_group_that_moved_is_the_same_conversation() -> None:
+async def test_a_group_that_moved_is_the_same_conversation(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
     bed = BotBed("anna+")
     chat = bed.server.group(BASIC, "anna_bot", kind="group")
     old = Address("telegram", str(BASIC))
@@ -160,7 +174,8 @@ async def test_a_group_that_moved_is_the_same_conversation() -> None:
     assert bed.bookmarks.moves == {GROUP: BASIC}
 
 
-async def test_a_bot_that_leaves_is_no_longer_there() -> None:
+async def test_a_bot_that_leaves_is_no_longer_there(autojump_clock: MockClock) -> None:
+    del autojump_clock
     bed = BotBed("anna+", "ben+")
     chat = bed.server.group(GROUP, "anna_bot", "ben_bot")
     async with bed.listening() as server:
@@ -176,7 +191,10 @@ async def test_a_bot_that_leaves_is_no_longer_there() -> None:
         assert (await bed.ingress.next()).present == ("anna",)
 
 
-async def test_a_pressed_button_is_a_command_of_whoever_presses_it() -> None:
+async def test_a_pressed_button_is_a_command_of_whoever_presses_it(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
     bed = BotBed()
     chat = bed.server.private(1, "anna_bot")
     async with bed.listening() as server:
@@ -195,7 +213,10 @@ async def test_a_pressed_button_is_a_command_of_whoever_presses_it() -> None:
         assert bed.counted("updates_total", outcome="unknown_button") == 4
 
 
-async def test_the_same_person_has_a_conversation_with_each_bot() -> None:
+async def test_the_same_person_has_a_conversation_with_each_bot(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
     bed = BotBed("anna", "ben")
     chats = [bed.server.private(1, f"{name}_bot") for name in ("anna", "ben")]
     async with bed.listening() as server:

@@ -20,12 +20,11 @@ from tests.support.chat.telegram_bed import GROUP, ZOE, BotBed, delivery
 if TYPE_CHECKING:
     from trio.testing import MockClock
 
-pytestmark = pytest.mark.usefixtures("autojump_clock")
-
 HERE = Address("telegram", str(GROUP))
 
 
-async def test_markdown_is_shown_and_calls_nobody() -> None:
+async def test_markdown_is_shown_and_calls_nobody(autojump_clock: MockClock) -> None:
+    del autojump_clock
     bed = BotBed()
     chat = bed.server.private(1, "anna_bot")
     async with bed.listening() as server:
@@ -37,7 +36,10 @@ async def test_markdown_is_shown_and_calls_nobody() -> None:
     assert asked["link_preview_options"] == {"is_disabled": True}
 
 
-async def test_what_telegram_cannot_read_is_said_as_plain_text() -> None:
+async def test_what_telegram_cannot_read_is_said_as_plain_text(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
     bed = BotBed()
     chat = bed.server.private(1, "anna_bot")
     words = "Bad Request: can't parse entities: Unexpected end of name token"
@@ -74,8 +76,11 @@ async def test_what_telegram_cannot_read_is_said_as_plain_text() -> None:
     ],
 )
 async def test_each_failure_means_to_a_courier_what_it_is(
-    fault: httpx.Response | Exception | None, error: type[Exception]
+    fault: httpx.Response | Exception | None,
+    error: type[Exception],
+    autojump_clock: MockClock,
 ) -> None:
+    del autojump_clock
     bed = BotBed()
     bed.server.private(1, "anna_bot")
     async with bed.listening() as server:
@@ -135,7 +140,10 @@ async def test_in_private_what_is_not_answered_is_replied_to_and_an_answer_not()
     assert notice["reply_to_message"]["message_id"] == asked["message_id"]
 
 
-async def test_an_answer_in_a_group_replies_in_its_topic_by_its_own_bot() -> None:
+async def test_an_answer_in_a_group_replies_in_its_topic_by_its_own_bot(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
     bed = BotBed("anna+", "ben+")
     chat = bed.server.group(GROUP, "anna_bot", "ben_bot")
     chat.topics.add(5)
@@ -160,7 +168,10 @@ async def test_an_answer_in_a_group_replies_in_its_topic_by_its_own_bot() -> Non
     assert (said["message_thread_id"], chat.by(bed.bot("anna"))) == (5, [])
 
 
-async def test_who_has_no_bot_speaks_by_another_and_says_so() -> None:
+async def test_who_has_no_bot_speaks_by_another_and_says_so(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
     bed = BotBed("anna", "ben", shown={"ben": "Dr. Ben"})
     private = bed.server.private(1, "anna_bot")
     group = bed.server.group(GROUP, "ben_bot")
@@ -176,7 +187,8 @@ async def test_who_has_no_bot_speaks_by_another_and_says_so() -> None:
 
 
 @pytest.mark.parametrize("chat", ["", "zoe", "1@nobody", "1@anna/5", "--5"])
-async def test_what_is_no_chat_is_refused(chat: str) -> None:
+async def test_what_is_no_chat_is_refused(chat: str, autojump_clock: MockClock) -> None:
+    del autojump_clock
     bed = BotBed()
     async with bed.listening():
         with pytest.raises(DeliveryRefusedError):
@@ -185,7 +197,8 @@ async def test_what_is_no_chat_is_refused(chat: str) -> None:
             )
 
 
-async def test_typing_is_shown_where_it_belongs() -> None:
+async def test_typing_is_shown_where_it_belongs(autojump_clock: MockClock) -> None:
+    del autojump_clock
     bed = BotBed()
     chat = bed.server.group(GROUP, "anna_bot")
     async with bed.listening():
@@ -200,7 +213,10 @@ async def test_typing_is_shown_where_it_belongs() -> None:
     assert chat.typing == [("anna_bot", 5)]
 
 
-async def test_a_question_for_leave_has_buttons_for_its_own_id_alone() -> None:
+async def test_a_question_for_leave_has_buttons_for_its_own_id_alone(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
     bed = BotBed()
     chat = bed.server.private(1, "anna_bot")
     text = (
@@ -231,7 +247,10 @@ async def test_the_longest_part_fits(autojump_clock: MockClock) -> None:
     assert len(chat.by(bed.bot())) == 3
 
 
-async def test_what_the_runtime_says_about_an_agent_its_own_bot_says() -> None:
+async def test_what_the_runtime_says_about_an_agent_its_own_bot_says(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
     bed = BotBed("anna", "ben")
     chat = bed.server.group(GROUP, "anna_bot", "ben_bot")
     async with bed.listening():
