@@ -45,7 +45,7 @@ from connectors.commands.forget_person import (
     wait_ordered,
 )
 from runtime import __version__
-from runtime.errors import SettingsError, StoreError, StoreUnavailableError
+from runtime.errors import SettingsError, StartError, StoreError, StoreUnavailableError
 from runtime.signals import has_terminal
 from runtime.telemetry.logs import EventLog
 
@@ -57,6 +57,11 @@ if TYPE_CHECKING:
 LOG = EventLog("serve")
 
 FORGETTING = "to forget a person; it goes on at once"
+
+# Chosen: longer than a database takes that fails over, with its connections.
+MOST_TRIES, TRIED_EVERY = 30, 1.0
+"""How often a node tries to begin the company while the database does not answer, and
+seconds between two tries. Then the process ends with the error."""
 """Why a company ends that begins anew in the same process."""
 
 
@@ -212,6 +217,7 @@ async def _run_node(source: SettingsSource, ends: Ends) -> None:
     config = source.settings.value
     async with open_node(config) as node, trio.open_nursery() as nursery:
         forwarder = ConnectionForwarder(node, nursery, tell_address)
+        tries = 0
         while not ends.is_told.is_set():
             turn = partial(wait_any, node.wait_turn, ends.is_told.wait)
             if not (node.may_work or node.is_sharing):
@@ -231,6 +237,14 @@ async def _run_node(source: SettingsSource, ends: Ends) -> None:
                     now = doors_of_company(source.settings.value)
                     close_moved(sockets, doors, now)
                     await _take_turn(source, ends, seat, forwarder)
+                    tries = 0
+            except (StoreUnavailableError, StartError) as error:
+                tries += 1
+                if tries == MOST_TRIES or not is_store_away(error):
+                    raise
+                LOG.warning("the company does not begin here yet", why=str(error))
+                with trio.move_on_after(TRIED_EVERY):
+                    await ends.is_told.wait()
             finally:
                 for each in sockets.values():
                     each.close()
@@ -247,15 +261,23 @@ async def _take_turn(
     node = seat.node
     try:
         await _run_company(source, ends, seat, forwarder)
-    except StoreUnavailableError:
+    except (StoreUnavailableError, StartError) as error:
         with suppress(StoreError):
             await node.look()
-        if node.may_write(seat.fence):
+        if node.may_write(seat.fence) or not is_store_away(error):
             raise
         LOG.warning("the company ended here: another node took it over")
     else:
         if node.may_write(seat.fence):
             await node.hand_over()
+
+
+def is_store_away(error: BaseException) -> bool:
+    """Whether something failed because the database does not answer now."""
+    causes = [error]
+    while causes[-1].__cause__ is not None:
+        causes.append(causes[-1].__cause__)
+    return any(isinstance(each, StoreUnavailableError) for each in causes)
 
 
 async def _run_company(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,13 @@ from actors.messages.keys import chat_partition
 from actors.services import Duties
 from connectors.app.reload.reload import SettingsSource
 from connectors.app.sharing import SharedWork
-from connectors.commands.serve import Ends, Hangup, ServiceNotifier, _run_node
+from connectors.commands.serve import (
+    TRIED_EVERY,
+    Ends,
+    Hangup,
+    ServiceNotifier,
+    _run_node,
+)
 from connectors.settings.load import load_app
 from runtime import __version__
 from runtime.clock import SystemClock
@@ -32,7 +38,7 @@ from tests.support.chat.telegram_bed import ZOE
 from tests.support.store.postgresql import emptied, shared_process
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable
+    from collections.abc import AsyncGenerator, Generator, Iterable
     from pathlib import Path
 
     from runtime.nodes.rows import LeaseRow
@@ -93,6 +99,18 @@ class Beside:
         while not any(x.name == name and x.owner == "b" for x in self.look()):
             await trio.testing.wait_all_tasks_blocked(0.05)
 
+    async def have_all(self) -> None:
+        """Have all leases, before the node under test is there."""
+        self.desk.join(NodeCard(release=__version__), b"")
+        with PostgresqlServer(shared_process().dsn("callboard")).connect("tests") as db:
+            db.execute("UPDATE lease SET owner = 'b', epoch = epoch + 1")
+
+    async def wait_joined(self, node: str) -> None:
+        """Wait until another node shows life."""
+        while node not in self.desk.known():
+            await trio.testing.wait_all_tasks_blocked(0.05)
+            self.look()
+
     def look(self) -> tuple[LeaseRow, ...]:
         """Show life; gives all leases."""
         return self.desk.beat().leases
@@ -139,6 +157,18 @@ async def running(
     beside.desk.drop()
 
 
+@contextmanager
+def no_more_connections() -> Generator[None]:
+    """Have the server refuse whoever connects to the company's database."""
+    change = "ALTER DATABASE callboard ALLOW_CONNECTIONS "
+    with PostgresqlServer(shared_process().dsn("postgres")).connect("tests") as db:
+        db.execute(change.encode() + b"false")
+        try:
+            yield
+        finally:
+            db.execute(change.encode() + b"true")
+
+
 async def nobody() -> AsyncGenerator[int]:
     """Give no signal."""
     await trio.sleep_forever()
@@ -182,6 +212,26 @@ async def test_a_bot_is_heard_by_the_node_that_has_its_lease(tmp_path: Path) -> 
                 "you said two",
             ]
         assert server.polled_at_once == 0
+
+
+@pytest.mark.timeout(120)
+async def test_a_node_that_cannot_read_at_its_turn_tries_again(tmp_path: Path) -> None:
+    beside, is_told = Beside(tmp_path), trio.Event()
+    ends = Ends(Hangup(), is_told, ServiceNotifier({}), may_begin_anew=False)
+    ends.hangup.received = aiter(nobody())
+    await beside.have_all()
+    with trio.fail_after(2 * PATIENCE):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_run_node, beside.source, ends)
+            await beside.wait_joined("a")
+            with no_more_connections():
+                names = [row.name for row in beside.look()]
+                beside.desk.give(dict.fromkeys(names, "a"))
+                await trio.sleep(TRIED_EVERY)
+            await beside.wait_begun()
+            assert await beside.ask("lobby", "hello") == "you said hello"
+            is_told.set()
+    beside.desk.drop()
 
 
 def chat_of(name: str) -> str:
