@@ -39,8 +39,8 @@ BY_ITSELF = (
     Mutant(
         "plans of long ago are carried out",
         "actors/turn/turn.py",
-        "> start.inbound.received_at + PLAN_LASTS\n",
-        "> start.inbound.received_at + 1e9 + PLAN_LASTS\n",
+        "> inbound.received_at + PLAN_LASTS\n",
+        "> inbound.received_at + 1e9 + PLAN_LASTS\n",
         STORY,
     ),
     Mutant(
