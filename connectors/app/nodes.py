@@ -538,6 +538,14 @@ class CompanyNode:
             self._membership.ended()
             self._heirs, self._held, self._owners = {}, {}, {}
 
+    async def begin_anew(self, why: str) -> None:
+        """Begin a new life, under a new number, as the company could not begin in this.
+
+        Its writer may have raised the number already, when it lost its connection.
+        """
+        async with self._one_by_one:
+            self._lose(why)
+
     async def give(self, names: Iterable[str]) -> None:
         """Give leases to those who are to have them, and go on with the others.
 

@@ -57,12 +57,12 @@ if TYPE_CHECKING:
 LOG = EventLog("serve")
 
 FORGETTING = "to forget a person; it goes on at once"
-
-# Chosen: longer than a database takes that fails over, with its connections.
-MOST_TRIES, TRIED_EVERY = 30, 1.0
-"""How often a node tries to begin the company while the database does not answer, and
-seconds between two tries. Then the process ends with the error."""
 """Why a company ends that begins anew in the same process."""
+
+# Chosen: more than enough for a database that fails over.
+MOST_TRIES = 30
+"""How often in a row a node begins anew when the database did not answer as the company
+began. Then the process ends with the error."""
 
 
 @click.command()
@@ -242,9 +242,7 @@ async def _run_node(source: SettingsSource, ends: Ends) -> None:
                 tries += 1
                 if tries == MOST_TRIES or not is_store_away(error):
                     raise
-                LOG.warning("the company does not begin here yet", why=str(error))
-                with trio.move_on_after(TRIED_EVERY):
-                    await ends.is_told.wait()
+                await node.begin_anew(f"the company could not begin: {error}")
             finally:
                 for each in sockets.values():
                     each.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,6 @@ from actors.services import Duties
 from connectors.app.reload.reload import SettingsSource
 from connectors.app.sharing import SharedWork
 from connectors.commands.serve import (
-    TRIED_EVERY,
     Ends,
     Hangup,
     ServiceNotifier,
@@ -29,7 +28,7 @@ from runtime import __version__
 from runtime.clock import SystemClock
 from runtime.nodes.rows import COMPANY
 from runtime.postgresql.nodes import NodeCard, NodeDesk, NodesFromOutside
-from runtime.postgresql.server import PostgresqlServer
+from runtime.postgresql.server import Db, PostgresqlServer, rows_of
 from runtime.store.in_memory import MemoryStore
 from runtime.telemetry.logs import Redactor
 from tests.connectors.app.test_nodes import PATIENCE, free_port
@@ -157,14 +156,18 @@ async def running(
     beside.desk.drop()
 
 
+LIVES = "application_name ~ '^callboard/a/[0-9]+$'"
+"""Sessions of the node under test in which it shows life."""
+
+
 @contextmanager
-def no_more_connections() -> Generator[None]:
+def no_more_connections() -> Generator[Db]:
     """Have the server refuse whoever connects to the company's database."""
     change = "ALTER DATABASE callboard ALLOW_CONNECTIONS "
     with PostgresqlServer(shared_process().dsn("postgres")).connect("tests") as db:
         db.execute(change.encode() + b"false")
         try:
-            yield
+            yield db
         finally:
             db.execute(change.encode() + b"true")
 
@@ -224,12 +227,18 @@ async def test_a_node_that_cannot_read_at_its_turn_tries_again(tmp_path: Path) -
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_run_node, beside.source, ends)
             await beside.wait_joined("a")
-            with no_more_connections():
+            with no_more_connections() as db:
                 names = [row.name for row in beside.look()]
                 beside.desk.give(dict.fromkeys(names, "a"))
-                await trio.sleep(TRIED_EVERY)
+                while rows_of(db, "SELECT FROM pg_stat_activity WHERE " + LIVES):
+                    beside.look()
+                    await trio.testing.wait_all_tasks_blocked(0.05)
             await beside.wait_begun()
-            assert await beside.ask("lobby", "hello") == "you said hello"
+            said = ""
+            while not said:
+                with suppress(KeyError):  # it is refused while the node begins
+                    said = await beside.ask("lobby", "hello")
+            assert said == "you said hello"
             is_told.set()
     beside.desk.drop()
 
