@@ -56,7 +56,7 @@ path = "callboard.db"
 [nodes]
 name = "{name}"
 address = "127.0.0.1"
-ttl = 2.0
+ttl = 6.0
 """
 
 

@@ -138,6 +138,8 @@ def test_there_is_a_lease_for_each_connector_of_any_node_and_none_for_old_ones()
         b.desk.publish(CARD, b"", ["account/two", "account/three"])
         found = ["account/one", "account/three", "account/two"]
         assert [name for (name,) in db.execute(query)] == found
+        b.desk.join(CARD, b"", ["account/two"])
+        assert [name for (name,) in db.execute(query)] == found, "a may need them"
         b.desk.leave()
         a.desk.join(CARD, b"", ["account/one"])
         assert [name for (name,) in db.execute(query)] == ["account/one"]
