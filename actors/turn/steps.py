@@ -19,12 +19,13 @@ from actors.messages.inbound import SentFile
 from actors.messages.keys import chat_partition
 from actors.turn import machine as rules
 from runtime.actor.committer import commit_until_decided
-from runtime.errors import SequenceConflictError
+from runtime.errors import SequenceConflictError, StoreUnavailableError
 from runtime.store.rows import Append, Commit, NewEvent
 
 if TYPE_CHECKING:
     from actors.protocol import StartTurn
     from actors.services import Services
+    from runtime.store.rows import StoredEvent
 
 ROUND = "round"
 TOOL = "tool"
@@ -43,6 +44,10 @@ KINDS = {step: kind for kind, step in STEPS.items()}
 Files = tuple[SentFile, ...]
 
 PAGE = 1000
+
+# Chosen: together as long as a database takes that fails over.
+READ_AGAIN = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""Seconds between the tries to read steps."""
 
 
 class ApprovalRecorded(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -87,6 +92,8 @@ class StepJournal:
     async def read(self) -> list[rules.Step]:
         """Read the steps of earlier attempts, in order.
 
+        A store that is away for a moment, as in a fail-over, is asked again.
+
         Raises:
             runtime.errors.StoreError: they cannot be read.
         """
@@ -94,7 +101,7 @@ class StepJournal:
             return []
         found: list[rules.Step] = []
         while True:
-            events = await self._services.store.read(self._stream, self._version, PAGE)
+            events = await self._read_page()
             for event in events:
                 self._version = event.sequence
                 if event.kind in STEPS:
@@ -107,6 +114,15 @@ class StepJournal:
                     self.taken = msgspec.json.decode(event.body, type=Files)
             if len(events) < PAGE:
                 return found
+
+    async def _read_page(self) -> tuple[StoredEvent, ...]:
+        store = self._services.store
+        for seconds in READ_AGAIN:
+            try:
+                return await store.read(self._stream, self._version, PAGE)
+            except StoreUnavailableError:
+                await trio.sleep(seconds)
+        return await store.read(self._stream, self._version, PAGE)
 
     async def add(self, step: rules.Step) -> None:
         """Record a step; returns when it is durable, or when `is_superseded`."""

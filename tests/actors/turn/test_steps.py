@@ -52,12 +52,14 @@ class CountingStore(MemoryStore):
 
     reads = 0
     is_unreadable = False
+    back_at = 0.0
+    """Until this moment of the loop's time it cannot be read."""
 
     async def read(
         self, stream: str, after: int = 0, limit: int = 1000
     ) -> tuple[StoredEvent, ...]:
         self.reads += 1
-        if self.is_unreadable:
+        if self.is_unreadable or trio.current_time() < self.back_at:
             raise StoreUnavailableError("unreadable, to order")
         return await super().read(stream, after, limit)
 
@@ -129,6 +131,17 @@ async def test_without_a_stream_nothing_is_kept(autojump_clock: Clock) -> None:
         await steps.add(ToolReturned("a", "x"))
         assert await steps.read() == []
         assert (store.reads, store._rows.journal) == (0, {})
+
+
+async def test_steps_are_read_although_a_database_fails_over_first(
+    autojump_clock: Clock,
+) -> None:
+    store = CountingStore()
+    async with open_desk(autojump_clock, store) as make:
+        round_ = ModelReplied("thinking", (), Usage(1, 1))
+        await make().add(round_)
+        store.back_at = trio.current_time() + 10.0
+        assert await make().read() == [round_]
 
 
 async def test_steps_that_cannot_be_read_say_so(autojump_clock: Clock) -> None:
