@@ -81,6 +81,12 @@ class RouteNext(msgspec.Struct, frozen=True):
     """A note to the router: route the next recovered messages."""
 
 
+RecoveryMessage = (
+    RouteUnanswered | RouteArrived | NotHeard | RecoveryDue | SweepDue | RouteNext
+)
+"""What has the router look for messages that nobody was handed."""
+
+
 class Recovery:
     """The unsettled messages of the store that are still to be routed.
 
@@ -127,15 +133,7 @@ class Recovery:
         tell_found(await self._find(), self._connectors)
         return self._next()
 
-    async def take(
-        self,
-        message: RouteUnanswered
-        | RouteArrived
-        | NotHeard
-        | RecoveryDue
-        | SweepDue
-        | RouteNext,
-    ) -> Iterable[Place]:
+    async def take(self, message: RecoveryMessage) -> Iterable[Place]:
         """Go on when an actor asks for it, or when a timer fires."""
         match message:
             case RouteNext():

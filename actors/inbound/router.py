@@ -25,7 +25,13 @@ from actors.hooks.book import HooksAnswered
 from actors.inbound.chat_lines import ASKED, ChatLines, Place
 from actors.inbound.hearing import Audience
 from actors.inbound.hooks import HooksStored, InboundHooks
-from actors.inbound.recovery import Recovery, RecoveryDue, RouteNext, SweepDue
+from actors.inbound.recovery import (
+    Recovery,
+    RecoveryDue,
+    RecoveryMessage,
+    RouteNext,
+    SweepDue,
+)
 from actors.inbound.relevance import RelevanceChecked, RelevanceChecks
 from actors.inbound.unrouted import DropStored, UnroutedMessages
 from actors.journal import commits
@@ -326,15 +332,7 @@ class Router(Actor):
                 return super().on_receive(message)
         return None
 
-    async def _recover(
-        self,
-        message: RouteUnanswered
-        | RouteArrived
-        | NotHeard
-        | RecoveryDue
-        | SweepDue
-        | RouteNext,
-    ) -> None:
+    async def _recover(self, message: RecoveryMessage) -> None:
         self._let_in(await self._recovery.take(message))
 
     async def _replace_table(self, message: ReplaceTable | ReplaceDue) -> None:

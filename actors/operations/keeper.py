@@ -74,6 +74,9 @@ WATCHED = frozenset(
 )
 """Kinds of rows of which nodes tell each other when they change them."""
 
+UNHURRIED = frozenset({CALL})
+"""Those of which they need not hear at once: each model call writes one."""
+
 
 class Prune(msgspec.Struct, frozen=True):
     """A note to itself: delete old rows."""

@@ -145,7 +145,7 @@ def settled(
 
 
 def id_of(agent: str, address: Address) -> str:
-    """Name an agent's heartbeat in a chat: the same, whoever makes it."""
+    """Name an agent's heartbeat in a chat; each process gives it the same name."""
     told = "\n".join(("heartbeat", agent, *msgspec.structs.astuple(address)))
     return sha256(told.encode()).hexdigest()[:ID_LENGTH].upper()
 

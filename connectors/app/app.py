@@ -27,6 +27,7 @@ from actors.journal.unsettled import newest_id
 from actors.metrics import LineMetrics
 from actors.models.limiter import StuckModels
 from actors.models.messages import BudgetsLeft, UselessAccounts
+from actors.operations.keeper import UNHURRIED
 from actors.operations.sweeper import Sweeper
 from actors.services import Duties, InForce, Services
 from actors.transport import MayBeShutOut, Transport
@@ -550,6 +551,7 @@ async def _store_on_server(
             seat=seat.fence,
             leases=seat.node.leases_for if seat.peers is not None else None,
             concerns_others=None if seat.peers is None else seat.node.concerns_others,
+            unhurried=UNHURRIED,
         )
     server = PostgresqlServer(address_of(config.store), options)
     store = await PostgresqlStore.open(server, on_commit=line.commit)

@@ -5,10 +5,9 @@ has the lease `company` does all that is not shared, and writes under that lease
 of connectors of the kinds `http` and `websocket` are shared: each node answers in those
 whose part it has the lease of (`sharing.py`), and passes others on. A connector that
 connects to its platform has a lease of its own; all its chats go with it. Connections
-to all
-else go to the node that has the company (`forwarding.py`).
-When a node shows no life for `ttl` seconds, others take its leases over; when it ends
-in order, it gives them away.
+to all else go to the node that has the company (`forwarding.py`). When a node shows no
+life for `ttl` seconds, others take its leases over; when it ends in order, it gives
+them away.
 
 The database makes two owners impossible (`runtime/postgresql/threads.py`). What is here
 only decides how soon the company moves, and where connections go.
@@ -49,7 +48,7 @@ from runtime.errors import (
     StoreError,
     StoreUnavailableError,
 )
-from runtime.nodes.hints import HintBoard
+from runtime.nodes.hints import RowsWritten
 from runtime.nodes.membership import Membership
 from runtime.nodes.rows import ACCOUNT, COMPANY, PART, Fence
 from runtime.telemetry.logs import EventLog
@@ -177,9 +176,7 @@ class CompanyNode:
         self._now = clock
         self._membership = Membership(self._name, self._ttl)
         self._config = config
-        self.hints = HintBoard(self._name)
-        """What nodes tell each other, as far as it arrives."""
-
+        self._rows_written = trio.Event()
         self.is_sharing = is_sharing(config)
         """Whether this node works beside the one that has the company."""
 
@@ -262,6 +259,15 @@ class CompanyNode:
         while not self._lost:
             await self._changed.wait()
 
+    async def wait_written(self) -> None:
+        """Wait until another node tells of rows that it wrote; this may get lost."""
+        await self._rows_written.wait()
+        self._rows_written = trio.Event()
+
+    def note_written(self, _hint: RowsWritten) -> None:
+        """Take note that another node wrote rows that concern this one."""
+        self._rows_written.set()
+
     async def wait_wanted(self) -> None:
         """Wait until this node is to give the company to another."""
         while self._heirs.get(COMPANY, self._name) == self._name:
@@ -337,10 +343,8 @@ class CompanyNode:
         except StoreError as error:
             if not self._trouble:
                 LOG.warning("no sign of life in the database", why=str(error))
-            self._trouble, self._is_cut_off = (
-                f"cannot reach the database: {error}",
-                True,
-            )
+            self._trouble = f"cannot reach the database: {error}"
+            self._is_cut_off = True
             if self._membership.is_lost(self._now()):
                 self._lose("the database could not be reached for too long")
             self._tell()
@@ -771,7 +775,7 @@ async def open_node(config: AppConfig) -> AsyncGenerator[CompanyNode]:
         SettingsError: see `CompanyNode.run`.
         StoreError: it cannot join.
     """
-    from runtime.postgresql.hints import HintCarrier  # noqa: PLC0415  an extra
+    from runtime.postgresql.hints import HintListener  # noqa: PLC0415  an extra
     from runtime.postgresql.nodes import NodeDesk  # noqa: PLC0415  same
     from runtime.postgresql.server import PostgresqlServer  # noqa: PLC0415  same
 
@@ -784,8 +788,8 @@ async def open_node(config: AppConfig) -> AsyncGenerator[CompanyNode]:
         try:
             await nursery.start(node.run)
             if node.is_sharing:
-                carrier = HintCarrier(server, config.nodes.name, node.hints)
-                nursery.start_soon(carrier.run)
+                hints = HintListener(server, node.name, node.note_written)
+                nursery.start_soon(hints.run)
             yield node
         finally:
             nursery.cancel_scope.cancel()

@@ -25,7 +25,6 @@ from actors.webhooks.messages import SendNotices
 from connectors.app.nodes import LOOKS, CompanySeat, is_leased, is_shared
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError
-from runtime.nodes.hints import ROWS
 from runtime.nodes.rows import ACCOUNT, COMPANY, PART
 from runtime.store.rows import Commit
 from runtime.supervision.keyed import StopKey
@@ -43,6 +42,10 @@ LOG = EventLog("nodes")
 PAGE = 1000
 LOOKED_WITHIN = 10.0
 """Seconds that the keeper is given to look at what others wrote."""
+
+# Chosen: less than people notice, and no look for each of many commits.
+LOOKS_APART = 0.1
+"""Seconds between two looks at what others wrote."""
 
 STOPPED_WITHIN = 10.0
 """Seconds that a conversation is given to end that goes on at another node."""
@@ -71,7 +74,6 @@ class SharedWork:
         self._duties = seat.duties
         self._reloading = reloading
         self._forwarder = forwarder
-        self._is_told = trio.Event()
         self.scope = trio.CancelScope()
         """Cancelled when the company is about to end."""
 
@@ -158,8 +160,8 @@ class SharedWork:
         self._seat.accounts |= new
         try:
             await self._reloading.renew_connectors()
-        except BaseException:
-            self._seat.accounts -= new  # so that it is tried again
+        except BaseException:  # cancelled, too: it is tried again
+            self._seat.accounts -= new
             raise
         self._take_up()
 
@@ -179,17 +181,13 @@ class SharedWork:
 
         It looks by itself, too: a hint may get lost.
         """
-        end = self._node.hints.subscribe(ROWS, lambda _: self._is_told.set())
-        try:
-            while True:
-                await self._is_told.wait()
-                self._is_told = trio.Event()
-                keeper = self._app.system.find(names.KEEPER)
-                if keeper is not None:
-                    with contextlib.suppress(KernelError, *UNANSWERED):
-                        await keeper.ask(CheckStore(), timeout=LOOKED_WITHIN)
-        finally:
-            end()
+        while True:
+            await self._node.wait_written()
+            keeper = self._app.system.find(names.KEEPER)
+            if keeper is not None:
+                with contextlib.suppress(KernelError, *UNANSWERED):
+                    await keeper.ask(CheckStore(), timeout=LOOKED_WITHIN)
+            await trio.sleep(LOOKS_APART)
 
     # --- parts ------------------------------------------------------------------------
 

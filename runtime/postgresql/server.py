@@ -184,6 +184,10 @@ class PostgresqlOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     """Gives the kinds of rows of a commit at which other nodes are to look again
     (`Store.changes_outside`); called like `leases`."""
 
+    unhurried: frozenset[str] = frozenset()
+    """Kinds of these of which other nodes are not told at once: they look by
+    themselves."""
+
     idle_after: float = 0.1
     """Seconds without a commit after which the thread waits to be woken."""
 

@@ -38,7 +38,7 @@ from runtime.errors import (
     StoreError,
     StoreUnavailableError,
 )
-from runtime.nodes.hints import ROWS, encode
+from runtime.nodes.hints import encode
 from runtime.nodes.rows import Fence
 from runtime.nodes.statements import application_name
 from runtime.postgresql.hints import NOTIFY
@@ -415,7 +415,9 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
         node = self._seat.node
         for kind in sorted(kinds):
             db.execute(MOVED, (kind, node))
-        db.execute(NOTIFY, (encode(node, ((ROWS, " ".join(sorted(kinds))),)).decode(),))
+        # Why not for all: at each COMMIT with a NOTIFY the server's others wait.
+        if urgent := kinds - self.file.options.unhurried:
+            db.execute(NOTIFY, (encode(node, urgent),))
 
     def _begin(self, db: Db, held: Mapping[str, int]) -> None:
         held = dict(self._seat.leases) | dict(held)

@@ -44,7 +44,7 @@ from runtime.sqlite.migrations import MIGRATIONS, migrate
 Link = Callable[[Path, Path], object]
 
 UNREADABLE = (*DAMAGED, apsw.CantOpenError, apsw.IOError)
-"""What says that a database cannot be opened as it is, whoever tries."""
+"""Errors of SQLite that say that a database cannot be opened by any program."""
 
 LOGS = ("-wal", "-journal")
 """Ends of the names of files that hold what a database does not have yet, or must

@@ -62,8 +62,8 @@ PROMISES = (
     Mutant(
         "nodes: a node hears its own hints",
         "runtime/nodes/hints.py",
-        "        if sent.node == self._node:\n",
-        "        if sent.node == '':\n",
+        "None if hint.node == me else",
+        "None if hint.node == '' else",
         ("tests/runtime/nodes/test_hints.py",),
     ),
     # --- groups -------------------------------------------------------------------

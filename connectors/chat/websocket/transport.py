@@ -283,7 +283,7 @@ class WebSocketTransport(ServerTransport):
             if not here:
                 self._visits.pop(chat, None)
             self._show()
-            # Why a shield: whoever is let go is told, also when all ends.
+            # Why a shield: the client gets its close frame, also when the server ends.
             with trio.CancelScope(shield=True):
                 await visit.say_goodbye()
                 if client.is_passing:

@@ -162,7 +162,7 @@ LIVES = "application_name ~ '^callboard/a/[0-9]+$'"
 
 @contextmanager
 def no_more_connections() -> Generator[Db]:
-    """Have the server refuse whoever connects to the company's database."""
+    """Have the server refuse new connections to the company's database."""
     change = "ALTER DATABASE callboard ALLOW_CONNECTIONS "
     with PostgresqlServer(shared_process().dsn("postgres")).connect("tests") as db:
         db.execute(change.encode() + b"false")

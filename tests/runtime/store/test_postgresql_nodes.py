@@ -15,15 +15,15 @@ from msgspec import structs
 
 from connectors.commands.nodes import command
 from runtime.errors import FencedError, StoreRefusedError, StoreUnavailableError
-from runtime.nodes.hints import ROWS, Hint, HintBoard
+from runtime.nodes.hints import RowsWritten, encode
 from runtime.nodes.membership import MembershipPlan, TakeOver
 from runtime.nodes.rows import COMPANY, Fence
-from runtime.postgresql.hints import HintCarrier
+from runtime.postgresql.hints import NOTIFY, HintListener
 from runtime.postgresql.nodes import NodeCard, NodeDesk, NodesFromOutside, NodesLook
 from runtime.postgresql.server import PostgresqlOptions, PostgresqlServer
 from runtime.postgresql.store import PostgresqlStore
 from runtime.postgresql.threads import claim
-from runtime.store.rows import PARTS, Commit
+from runtime.store.rows import PARTS, Commit, Entry
 from tests.support.store.postgresql import emptied, shared_process, use_standby
 from tests.support.store.rows import accepting, events
 
@@ -398,14 +398,11 @@ class Listener:
     """A node that hears hints."""
 
     def __init__(self, name: str) -> None:
-        self.board = HintBoard(name)
-        self.heard: list[Hint] = []
-        for topic in (ROWS, "news"):
-            self.board.subscribe(topic, self.heard.append)
+        self.heard: list[RowsWritten] = []
         server = PostgresqlServer(shared_process().dsn("callboard"))
-        self.carrier = HintCarrier(server, name, self.board)
+        self.hints = HintListener(server, name, self.heard.append)
 
-    async def wait_heard(self, *hints: Hint) -> None:
+    async def wait_heard(self, *hints: RowsWritten) -> None:
         """Wait until these have come, each once."""
         while len(self.heard) < len(hints):
             await trio.testing.wait_all_tasks_blocked(0.01)
@@ -415,26 +412,32 @@ class Listener:
 
 @asynccontextmanager
 async def listening(*names: str) -> AsyncGenerator[list[Listener]]:
-    """Have nodes tell each other hints."""
+    """Have nodes hear hints."""
     heard = [Listener(name) for name in names]
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             for each in heard:
-                await nursery.start(each.carrier.run)
+                await nursery.start(each.hints.run)
             yield heard
             nursery.cancel_scope.cancel()
+
+
+def tell(db: Db, node: str, *kinds: str) -> None:
+    """Send a hint, as a commit of a node does."""
+    db.execute(NOTIFY.encode(), (encode(node, kinds),))
 
 
 async def test_nodes_hear_hints_of_each_other_and_not_their_own() -> None:
     emptied()
     async with listening("a", "b", "c") as (a, b, c):
-        a.board.tell("news", "ä\x00")
-        a.board.tell("news", "ä\x00")
-        a.board.tell("nobody's", "topic")
-        b.board.tell("news", "two")
-        await c.wait_heard(Hint("a", "news", "ä\x00"), Hint("b", "news", "two"))
-        await a.wait_heard(Hint("b", "news", "two"))
-        await b.wait_heard(Hint("a", "news", "ä\x00"))
+        with beside() as db:
+            db.execute("SELECT pg_notify('callboard', 'by hand')")
+            tell(db, "a", "\u00e4", "guest")
+            tell(db, "b", "two")
+        by_a, by_b = RowsWritten("a", ("guest", "\u00e4")), RowsWritten("b", ("two",))
+        await c.wait_heard(by_a, by_b)
+        await a.wait_heard(by_b)
+        await b.wait_heard(by_a)
 
 
 async def test_what_a_commit_has_for_others_is_told_when_it_is_durable() -> None:
@@ -442,8 +445,27 @@ async def test_what_a_commit_has_for_others_is_told_when_it_is_durable() -> None
         async with listening("a", "b") as (own, other), with_part(a) as store:
             await store.commit(accepting("nobody's business"))
             await store.commit(MINE)
-            await other.wait_heard(Hint("a", ROWS, "event"))
+            await other.wait_heard(RowsWritten("a", ("event",)))
             assert own.heard == []
+
+
+async def test_what_nobody_is_in_a_hurry_for_is_not_told_at_once() -> None:
+    with nodes("a") as (a,):
+        async with listening("b") as (other,):
+            server = PostgresqlServer(
+                shared_process().dsn("callboard"),
+                PostgresqlOptions(
+                    seat=a.seat(),
+                    concerns_others=lambda commit: {x.kind for x in commit.entries},
+                    unhurried=frozenset({"call"}),
+                ),
+            )
+            store = await PostgresqlStore.open(server)
+            for kind in ("call", "guest"):
+                entry = Entry(kind=kind, id="x", part=0, body=b"{}")
+                await store.commit(Commit(at=0.0, entries=(entry,)))
+            await other.wait_heard(RowsWritten("a", ("guest",)))
+            await store.aclose()
 
 
 async def test_hints_go_on_after_their_connection_was_lost(
@@ -453,9 +475,9 @@ async def test_hints_go_on_after_their_connection_was_lost(
     emptied()
     query = """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
         WHERE application_name = 'callboard/b/hints'"""
-    async with listening("a", "b") as (a, b):
+    async with listening("b") as (b,):
         with beside() as db:
             assert db.execute(query).fetchall() == [(1,)]
-        while not b.heard:  # what is told meanwhile is lost
-            a.board.tell("news")
-            await trio.testing.wait_all_tasks_blocked(0.01)
+            while not b.heard:  # hints are lost until it listens again
+                tell(db, "a", "news")
+                await trio.testing.wait_all_tasks_blocked(0.01)

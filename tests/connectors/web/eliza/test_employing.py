@@ -205,7 +205,7 @@ OF_PROGRAM = {
         "environment": "production",
     },
 }
-"""What is told of the program, by path, without its times."""
+"""The answers about the program, by path, without their times."""
 
 
 async def test_what_is_told_of_the_program_is_whole_on_every_address() -> None:
