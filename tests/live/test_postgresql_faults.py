@@ -51,7 +51,7 @@ class Company:
         self.proxy = CutProxy(self.database.folder / ".s.PGSQL.5432")
         self.answered = 0
         self.apologies = 0
-        """Messages whose turn failed; a client that asks again gets the same apology."""
+        """Messages whose turn failed; asked again, a client gets the same apology."""
 
         self.is_over = False
         self.sent = dict.fromkeys(range(CHATS), 0)

@@ -153,7 +153,7 @@ class ClientRelay:
                 await self._relay(node, sent, partial(wait_moved, place, look))
         finally:
             self._why = self._why or "stopping"
-            # Why a shield: the client gets its close frame, also when the server ends.
+            # Why a shield: the client gets its close frame when all ends, too.
             with trio.CancelScope(shield=True):
                 if not self._frames.has_closed:
                     await self._wire.close(CODES.get(self._why, NORMAL), self._why)

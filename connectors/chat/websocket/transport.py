@@ -283,7 +283,7 @@ class WebSocketTransport(ServerTransport):
             if not here:
                 self._visits.pop(chat, None)
             self._show()
-            # Why a shield: the client gets its close frame, also when the server ends.
+            # Why a shield: the client gets its close frame when all ends, too.
             with trio.CancelScope(shield=True):
                 await visit.say_goodbye()
                 if client.is_passing:
