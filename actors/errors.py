@@ -7,6 +7,7 @@ ChatError
 ├── ToolError                  the tool ran and failed; the model is told the text
 ├── UnknownAgentError          no agent of that name; knows near misses
 ├── OverloadedError            too much in flight; try again
+│   └── UnconfirmedError       no answer whether it was taken, whatever is in flight
 ├── MisdirectedError           another node works on that chat; nothing was stored
 ├── EndedByHandError           the operator killed this actor
 ├── StoppingError              the runtime is about to end; try again after its start
@@ -127,7 +128,15 @@ class UnknownAgentError(ChatError):
 
 
 class OverloadedError(ChatError):
-    """Too much is in flight or the disk is slow; not stored for certain, try again."""
+    """Too much is in flight; not stored for certain, try again."""
+
+
+class UnconfirmedError(OverloadedError):
+    """Whoever takes messages did not answer in time, or is only starting.
+
+    The sender did not send too much: over HTTP this is 503, not 429. The message may be
+    stored; a repeat under the same id counts once.
+    """
 
 
 class MisdirectedError(ChatError):

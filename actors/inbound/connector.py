@@ -15,7 +15,12 @@ from typing import ClassVar
 import msgspec
 
 from actors import names
-from actors.errors import MessageRefusedError, OverloadedError, StoppingError
+from actors.errors import (
+    MessageRefusedError,
+    OverloadedError,
+    StoppingError,
+    UnconfirmedError,
+)
 from actors.journal import commits, records
 from actors.journal.unsettled import (
     COUNT_AGAIN,
@@ -83,7 +88,7 @@ class ConnectorIngress:
                 "too many messages at once; try again in a moment"
             ) from error
         except UNANSWERED as error:
-            raise OverloadedError(
+            raise UnconfirmedError(
                 "the message was not confirmed; try again in a moment"
             ) from error
 
@@ -277,7 +282,7 @@ class Connector(Actor):
         """Tell whether a message would be taken in; nothing is kept or counted.
 
         Raises:
-            OverloadedError: the people that owners have let in are not read yet.
+            UnconfirmedError: the people that owners have let in are not read yet.
             StoppingError: the runtime is about to end.
         """
         if self._is_closed:

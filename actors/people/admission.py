@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from actors import names
-from actors.errors import OverloadedError, SenderRefusedError
+from actors.errors import SenderRefusedError, UnconfirmedError
 from actors.messages.keys import account_of
 from actors.people.access import Admit, Decision, OfferPairing, RefuseSender, admit
 from actors.people.guests import StrangerWrote
@@ -34,7 +34,7 @@ def decide(inbound: Inbound, services: Services) -> Decision:
     """Decide whether a message is taken in.
 
     Raises:
-        OverloadedError: whom owners have let in is not known yet; try again.
+        UnconfirmedError: whom owners have let in is not known yet; try again.
     """
     account = services.accounts[inbound.address.connector]
     if account.policy is None:
@@ -46,7 +46,7 @@ def decide(inbound: Inbound, services: Services) -> Decision:
         waits=account.abilities.counts_answers,
     )
     if not (isinstance(decision, Admit) or services.guests.is_read):
-        raise OverloadedError("this is starting; try again in a moment")
+        raise UnconfirmedError("this is starting; try again in a moment")
     return decision
 
 

@@ -13,7 +13,7 @@ from typing import ClassVar
 import msgspec
 
 from actors import names
-from actors.errors import OverloadedError, StoppingError
+from actors.errors import OverloadedError, StoppingError, UnconfirmedError
 from actors.journal import commits
 from actors.messages import priority
 from actors.messages.inbound import Inbound
@@ -245,13 +245,13 @@ async def hand_in(
     """Hand a delivery in, and wait until it is durable.
 
     Raises:
-        OverloadedError: not confirmed, or too many; sent again, it counts once.
+        OverloadedError: too many; `UnconfirmedError`: sent again, it counts once.
         StoppingError: the runtime is about to end.
         runtime.errors.StoreError: it could not be stored.
     """
     intake = find(names.WEBHOOKS)
     if intake is None:
-        raise OverloadedError("this is starting; send it again in a moment")
+        raise UnconfirmedError("this is starting; send it again in a moment")
     try:
         answer: object = await intake.ask(trigger)
     except MailboxFullError as error:
@@ -259,7 +259,7 @@ async def hand_in(
             "too many webhooks at once; send it again later"
         ) from error
     except UNANSWERED as error:
-        raise OverloadedError("it was not confirmed; send it again") from error
+        raise UnconfirmedError("it was not confirmed; send it again") from error
     if not isinstance(answer, Triggered):
         raise TypeError(f"the intake of webhooks answered {type(answer).__name__}")
     return answer

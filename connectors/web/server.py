@@ -45,6 +45,7 @@ from actors.errors import (
     OverloadedError,
     SenderRefusedError,
     StoppingError,
+    UnconfirmedError,
     UnknownAgentError,
 )
 from connectors.chat.server_transport import ListenError, listen_on
@@ -208,7 +209,9 @@ def translate(error: Exception) -> ApiError:
         case MessageRefusedError():
             return refused_error(error)
         case OverloadedError():
-            return ApiError(429, str(error), code="overloaded", retry_after=RETRY_SOON)
+            is_too_much = not isinstance(error, UnconfirmedError)
+            status, code = (429, "overloaded") if is_too_much else (503, "unavailable")
+            return ApiError(status, str(error), code=code, retry_after=RETRY_SOON)
         case MisdirectedError() | StoppingError():
             status, code = 503, "stopping"
             if isinstance(error, MisdirectedError):

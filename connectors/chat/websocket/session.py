@@ -30,6 +30,7 @@ from actors.errors import (
     OverloadedError,
     SenderRefusedError,
     StoppingError,
+    UnconfirmedError,
 )
 from actors.messages.deliveries import Draft, Typing
 from actors.messages.inbound import Address, Inbound
@@ -550,7 +551,9 @@ def fault_of(error: Exception) -> FrameError:
         case MessageRefusedError():
             return FrameError("refused", text, "say it otherwise")
         case OverloadedError():
-            return FrameError("busy", text, AGAIN, RETRY_SOON)
+            is_sure = not isinstance(error, UnconfirmedError)
+            code = "busy" if is_sure else "unavailable"
+            return FrameError(code, text, AGAIN, RETRY_SOON)
         case StoppingError():
             return FrameError("stopping", text, AGAIN, RETRY_LATER)
         case StoreError():

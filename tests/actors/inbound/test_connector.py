@@ -11,7 +11,7 @@ import trio
 import trio.testing
 
 from actors import names
-from actors.errors import OverloadedError
+from actors.errors import OverloadedError, UnconfirmedError
 from actors.inbound.connector import (
     MOST_STORING,
     SWEEP_EVERY,
@@ -196,18 +196,20 @@ async def test_a_full_mailbox_is_an_overload(autojump_clock: Clock) -> None:
             await ConnectorIngress(full, MemoryStore()).accept(words())
 
 
-async def test_a_connector_that_is_gone_is_an_overload(autojump_clock: Clock) -> None:
+async def test_a_connector_that_is_gone_confirms_nothing(autojump_clock: Clock) -> None:
     async with open_gate(autojump_clock) as gate:
         await gate.ref.stop()
-        with pytest.raises(OverloadedError, match="not confirmed"):
+        with pytest.raises(UnconfirmedError, match="not confirmed"):
             await gate.ingress.accept(words())
 
 
-async def test_a_disk_that_never_answers_is_an_overload(autojump_clock: Clock) -> None:
+async def test_a_disk_that_never_answers_confirms_nothing(
+    autojump_clock: Clock,
+) -> None:
     store = SlowStore()
     store.is_held = True
     async with open_gate(autojump_clock, store) as gate:
-        with pytest.raises(OverloadedError, match="not confirmed"):
+        with pytest.raises(UnconfirmedError, match="not confirmed"):
             await gate.ingress.accept(words())
         store.let_go()
         await gate.router.wait_for(Route)

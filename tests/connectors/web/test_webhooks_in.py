@@ -10,7 +10,7 @@ import httpx
 import pytest
 import trio
 
-from actors.errors import OverloadedError, StoppingError
+from actors.errors import OverloadedError, StoppingError, UnconfirmedError
 from actors.webhooks.messages import Trigger, Triggered, WebhookMetrics
 from actors.webhooks.signature import sign
 from connectors.chat.platforms import IncomingWebhook, IncomingWebhooks
@@ -271,6 +271,7 @@ async def test_too_many_bodies_at_once_are_refused_unread() -> None:
     ("error", "status"),
     [
         (OverloadedError("above 60 a minute"), 429),
+        (UnconfirmedError("it was not confirmed"), 503),
         (StoppingError("it ends"), 503),
         (StoreUnavailableError("the disk is full"), 503),
     ],

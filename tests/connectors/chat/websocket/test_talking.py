@@ -14,6 +14,7 @@ from actors.errors import (
     MessageRefusedError,
     OverloadedError,
     StoppingError,
+    UnconfirmedError,
 )
 from actors.messages.deliveries import Typing
 from actors.transport import Earlier
@@ -192,6 +193,7 @@ async def test_a_message_sent_again_under_its_id_counts_once() -> None:
     ("error", "code", "can_retry"),
     [
         (OverloadedError("too much waits"), "busy", True),
+        (UnconfirmedError("not confirmed"), "unavailable", True),
         (StoppingError("it ends"), "stopping", True),
         (StoreUnavailableError("disk full"), "unavailable", True),
         (MessageRefusedError("too long"), "refused", False),

@@ -333,6 +333,7 @@ async def test_a_stream_that_fails_half_way_raises_in_the_official_client() -> N
     ("error", "status", "code", "retry"),
     [
         (errors.OverloadedError("full"), 429, "overloaded", "1"),
+        (errors.UnconfirmedError("not confirmed"), 503, "unavailable", "1"),
         (errors.MessageRefusedError("too long"), 400, "message_refused", None),
         (StoreUnavailableError("disk full"), 503, "unavailable", "5"),
         (errors.UnknownAgentError("anna", ("ben",)), 404, "model_not_found", None),
