@@ -62,7 +62,6 @@ class ModelError(ChatError):
     """A model gave no complete answer.
 
     Args:
-        text: what happened, without secrets.
         kind: decides what is done about it; the text never does.
         plain: what of the text quotes nobody, for a log; empty: perhaps nothing.
 
@@ -81,9 +80,7 @@ class ModelBusyError(ModelError):
     """The model cannot answer now: rate limit, overload, network, truncated stream.
 
     Args:
-        text: what happened, without secrets.
         kind: as in `ModelError`.
-        plain: likewise.
         retry_after: seconds that the provider asked to wait, or None.
     """
 
@@ -103,9 +100,7 @@ class ModelRefusedError(ModelError):
     """The model will never answer this: bad key, no quota, refused content.
 
     Args:
-        text: what happened, without secrets.
         kind: as in `ModelError`.
-        plain: likewise.
     """
 
     def __init__(
@@ -163,7 +158,6 @@ class DeliveryBusyError(DeliveryError):
     """The platform cannot accept the message now.
 
     Args:
-        text: what happened, without secrets.
         retry_after: seconds that the platform asked to wait, or None.
     """
 

@@ -96,7 +96,6 @@ class MediaReader(Protocol):
         The text names each file that cannot be read, with the reason and what to do.
 
         Args:
-            attachments: of one message.
             owner: the person who sent it: whose share of what all use it takes.
         """
         ...
@@ -236,7 +235,6 @@ class LogBook(Protocol):
         """Add an entry, `- [HH:MM] text`, to the agent's file of that day.
 
         Args:
-            agent: whose.
             at: Unix seconds.
             text: one entry; line breaks become spaces.
 
@@ -249,7 +247,6 @@ class LogBook(Protocol):
         """Delete the agent's files of days that ended before `before`.
 
         Args:
-            agent: whose.
             before: Unix seconds.
 
         Returns:
@@ -289,7 +286,6 @@ class Notebook(Protocol):
 
         Args:
             agent: name of the agent that learnt it.
-            skill: its name.
             lesson: one sentence, without secrets.
             is_owner: whether an owner's message led to it.
         """
@@ -341,7 +337,6 @@ class ToolSource(Protocol):
         Tool names are unique over all sources.
 
         Args:
-            context: the agent, and on whose behalf it works.
             words: the messages of this turn.
         """
         ...
@@ -384,7 +379,6 @@ class Enclosures(Protocol):
             path: path of the file, as the agent wrote it.
             show_as: a kind of `SentFile`, used if its bytes allow it; empty: detect
                 from its bytes.
-            caption: the agent's caption.
 
         Raises:
             ToolError: the file cannot be sent; the text says why.

@@ -85,11 +85,6 @@ class Rememberer(Protocol):
     ) -> tuple[FactChange, ...]:
         """Take something up.
 
-        Args:
-            services: the shared services.
-            asker: the actor on whose behalf others are asked.
-            noted: what to remember.
-
         Returns:
             Changes for the caller to store in the transaction of their source; nothing
             is remembered before that.

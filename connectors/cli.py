@@ -224,9 +224,6 @@ def main() -> None:
 def run(arguments: list[str] | None = None) -> int:
     """Run one command line and say what went wrong; never with a traceback.
 
-    Args:
-        arguments: what follows the program's name; None takes the process's own.
-
     Returns:
         The exit code.
     """
@@ -294,8 +291,6 @@ def tell_program(
     """Say to a program what went wrong: one object, the last line of standard error.
 
     Args:
-        text: what people would read.
-        exit_code: of the process.
         settings: names each mistake with its place, if settings are wrong.
     """
     # Why here: only a command that failed, and only for a program, needs it.
@@ -318,7 +313,6 @@ def tell_system(error: OSError, *, as_json: bool = False) -> int:
     """Say what the machine refused; give the exit code.
 
     Args:
-        error: what it said.
         as_json: whether a program is told.
     """
     if error.errno != errno.EPIPE:  # whoever read our output (`head`) is gone

@@ -89,7 +89,6 @@ def had_processor(
     Args:
         before: its time at the beginning.
         after: its time at the end.
-        seconds: how long that was.
 
     Returns:
         All of `seconds` where one of both is not known.

@@ -81,7 +81,6 @@ class DeadlineError(KernelError):
     """A handler ran past its deadline and was cancelled by the watchdog.
 
     Args:
-        text: what happened.
         actor: name of the actor whose handler it was; an asker gets this error, too.
     """
 

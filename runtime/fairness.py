@@ -149,7 +149,6 @@ class WaitingTurns(Generic[T]):
             last: who had the last turn, by the names from this line on; they come after
                 others, also if those began to wait later. Empty: it was behind
                 another name.
-            before: the names before this line.
         """
         if not may(before, None):
             return None

@@ -40,7 +40,6 @@ class IdSource:
     use from two threads at once.
 
     Args:
-        clock: whose wall time goes into the ids.
         random_bytes: where the random part comes from; a test passes a seeded one.
         after: an id that all ids are greater than; what is no id counts for nothing.
     """

@@ -51,7 +51,6 @@ class SecretSourceError(Exception):
     """A secret cannot be had, or is none. The text never holds the value.
 
     Args:
-        text: what is wrong.
         hint: what to do about it.
         is_absent: whether there is no such source here, or none that may be read.
     """
@@ -276,8 +275,6 @@ def checked(text: str, place: str, *, is_given: bool = False) -> Secret:
     """Make a secret of what was found at `place`, unless it cannot be one.
 
     Args:
-        text: what was found.
-        place: where, for the error.
         is_given: whether somebody else made it, who will check it: a provider's key,
             a platform's token. Then it may be short and easy to guess.
 

@@ -87,7 +87,6 @@ class ActorSystem:
         An `async` `on_start` goes on after this returns; messages wait for it.
 
         Args:
-            actor: just made, not used before.
             name: unique in the system; empty: one is made up.
             mailbox: bounds that replace those of its class.
 

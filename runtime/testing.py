@@ -118,7 +118,6 @@ def crash_on(actor_class: type[Actor], *counts: int) -> type[Actor]:
     again.
 
     Args:
-        actor_class: the actor to disturb.
         counts: which messages to crash on, from 1.
     """
     seen = [0]

@@ -151,8 +151,6 @@ def fault_of(agent: HiredAgent, terms: HiringTerms, known: Collection[str]) -> s
     """Say what of an agent the settings do not allow; empty: nothing.
 
     Args:
-        agent: with cleaned texts.
-        terms: what is granted.
         known: names of all agents that there are or will be.
     """
     told_chars = len(agent.role) + len(agent.prompt)

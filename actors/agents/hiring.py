@@ -81,10 +81,7 @@ class HiringRules:
     """Decides the requests of one answer.
 
     Args:
-        maker: who wishes.
-        terms: what the settings grant.
         agents: the agents that were made before, by name.
-        clients: ids of all clients.
         busy: names that an answer still on its way to the disk makes or changes.
     """
 

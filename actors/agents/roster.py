@@ -93,8 +93,6 @@ def make_team(
     """Put together who works here.
 
     Args:
-        settled: what the settings say.
-        rows: agents that were made, and who is at rest.
         before: personas until now: who has left still has to finish.
     """
     routes, hiring = settled.routes, settled.hiring
@@ -184,7 +182,6 @@ def introduced(
     """Tell an agent who the others are.
 
     Args:
-        persona: the agent.
         about: all agents, with what to come to each for.
         made: those of them that conductors made: any conductor may hand them work.
         terms: what they may have.

@@ -159,9 +159,7 @@ def as_record(record_id: str, name: str, change: StaffChange) -> Record:
     """Put a change on record.
 
     Args:
-        record_id: a new one.
         name: of the agent, or id of the client.
-        change: what is told of it.
     """
     return Record(
         kind=CHANGE,

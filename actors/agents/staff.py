@@ -96,7 +96,6 @@ class Staff(Actor):
     Ends: with the system. When it starts, it reads all rows before there are agents.
 
     Args:
-        company: who works here, and what is shared.
         branch: says how the branch of an agent is started.
     """
 

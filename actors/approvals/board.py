@@ -62,8 +62,6 @@ class ApprovalBoard:
         """Put a question up.
 
         Args:
-            approval: what waits.
-            session: who waits.
             question: the id of the delivery by which people are asked.
         """
         posted = permissions.PostedApproval(approval)
@@ -73,7 +71,6 @@ class ApprovalBoard:
         """Learn that a delivery stands in its chat; nothing happens if it asks nothing.
 
         Args:
-            question: the id of the delivery.
             at: monotonic seconds.
         """
         for approval_id, each in self._open.items():
@@ -117,7 +114,6 @@ class ApprovalBoard:
         """Name the agent that waits for this very word about a tool; mostly nobody.
 
         Args:
-            inbound: what was written.
             arrived_at: as for `rule`.
             terms: as for `rule`.
         """
@@ -144,11 +140,9 @@ class ApprovalBoard:
         """Say what a message decides; None if it is ordinary words.
 
         Args:
-            inbound: what was written.
             decision: what its command says; None for plain words.
             arrived_at: when it came in, in monotonic seconds of this process; 0 if it
                 came before.
-            terms: whose word counts, and from when on.
         """
         word = permissions.plain_word(inbound.text)
         if decision is None and word is None:

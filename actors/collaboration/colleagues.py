@@ -60,10 +60,7 @@ class Colleagues(msgspec.Struct, eq=False):
     """The agents that one turn may ask.
 
     Args:
-        turn: on whose behalf.
-        start: what is being answered.
         persona: who asks, and whom it may.
-        services: settings, clock, counts.
         ends_at: when the turn's time is over, on trio's clock.
     """
 
@@ -110,7 +107,6 @@ class Colleagues(msgspec.Struct, eq=False):
         """Say whether one more question may be put; count it if so.
 
         Args:
-            target: whom.
             key: what tells the question from all others of the message.
         """
         services, inbound = self._services, self._start.inbound
@@ -139,7 +135,6 @@ class Colleagues(msgspec.Struct, eq=False):
         """Put a question that may be put, and wait for the answer.
 
         Args:
-            question: to whom, by whom.
             deadline: when nobody waits any longer, on trio's clock.
         """
         async with self._slots:
@@ -260,7 +255,6 @@ class Dialogue:
 
     Args:
         colleagues: whom it may ask.
-        call: which.
         target: the colleague, as the model calls it.
         number: which of the colleagues of this call it is.
     """
@@ -284,7 +278,6 @@ class Dialogue:
         """Ask one question.
 
         Args:
-            message: the question.
             session: the consultation to go on with; empty: a new one.
             deadline: on trio's clock.
         """

@@ -111,9 +111,6 @@ def as_commit(
 
     Args:
         stream: the book's, and the number of its last event.
-        event: what happened.
-        book: as it was before.
-        services: the time, and what the audit keeps.
     """
     name, version = stream
     part = records.part_of(parse_key(name))

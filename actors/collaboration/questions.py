@@ -195,7 +195,6 @@ def to_judge(key: bytes, goal: str, target: str, answer: str) -> str:
     Args:
         key: `Services.frame_key`.
         goal: what it wanted to know; empty: it was told before.
-        target: the colleague.
         answer: data, as whatever comes from elsewhere.
     """
     begins = f"You asked {target}: {goal}\n\n" if goal else ""

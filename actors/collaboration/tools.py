@@ -22,14 +22,7 @@ from actors.services import Services
 def tools_of(
     colleagues: ColleagueAsker, mode: Mode, persona: Persona, services: Services
 ) -> dict[str, Tool]:
-    """Give the tools by name; none if there is nobody to ask.
-
-    Args:
-        colleagues: whom they ask.
-        mode: who is spoken to by another agent asks nobody.
-        persona: whose they are.
-        services: settings.
-    """
+    """Give the tools by name; none if there is nobody to ask."""
     config = services.collaboration
     if not (has_any(persona, config) and services.limits.max_hops):
         return {}

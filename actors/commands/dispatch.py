@@ -50,8 +50,6 @@ async def answer(
     """Answer one command.
 
     Args:
-        asked: what it says.
-        inbound: who gave it, and where.
         standing: what only the conversation's session knows.
         asker: whose conversation it is, what is shared, and on whose behalf others
             are asked.

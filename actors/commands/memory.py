@@ -64,7 +64,6 @@ async def forget_facts(asked: CommandRequest, ids: tuple[str, ...]) -> CommandRe
     """Forget facts.
 
     Args:
-        asked: whose they are.
         ids: which ones, as `short` gives them; none: all.
     """
     say, services = asked.say, asked.services

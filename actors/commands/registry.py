@@ -222,10 +222,7 @@ def may_use(
     """Tell whether the sender of a message may use a command.
 
     Args:
-        word: a known command.
-        inbound: who gave it, and where.
         owners: accounts that may use all but what nobody may.
-        rights: what the settings say.
     """
     who = who_may(word, inbound, rights)
     if who == "everyone" or (who == "admins" and ADMIN in inbound.roles):

@@ -73,7 +73,6 @@ class PresenceConfig(Struct, frozen=True, forbid_unknown_fields=True):
         """Return whether messages get reactions on a connector.
 
         Args:
-            connector: name of the connector.
             is_sparing: whether its platform has them only if its own table says so; see
                 `Abilities.is_sparing`. So also for drafts.
         """
@@ -89,7 +88,6 @@ class PresenceConfig(Struct, frozen=True, forbid_unknown_fields=True):
         """Return whether a connector sends a status message.
 
         Args:
-            connector: name of the connector.
             status: its kind, as in `actors.messages.deliveries.Status`.
         """
         own = self._own(connector).status

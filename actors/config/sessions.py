@@ -217,7 +217,6 @@ def buffering_of(
     Args:
         usual: the `[buffering]` table.
         tables: the `[[busy_policies]]` tables; the first match counts.
-        key: the conversation.
         most_chars: most characters that one turn answers together.
         chosen: the policy that people chose there; it takes precedence.
     """

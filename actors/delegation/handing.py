@@ -31,15 +31,7 @@ def hand_on_all(
     persona: Persona,
     services: Services,
 ) -> tuple[list[Inbound], list[str]]:
-    """Give the messages for other agents, and why some were not written.
-
-    Args:
-        inbound: what is answered.
-        finished: the answer, and what was ruled on it before.
-        parsed: its text, taken apart.
-        persona: whose answer it is.
-        services: settings, ids and counts.
-    """
+    """Give the messages for other agents, and why some were not written."""
     wanted = (*finished.delegations, *parsed.delegations)
     open_to = addressed.heard_by(
         parsed, inbound, persona, services.collaboration, services.agent_access
@@ -82,10 +74,6 @@ class Handing:
     """The delegations that follow from one answer.
 
     Args:
-        inbound: what is answered.
-        finished: the answer.
-        persona: whose it is.
-        services: settings, ids and counts.
         each: how many tasks each of the others may hand on in its turn, and how many
             visible turns may follow from it.
     """

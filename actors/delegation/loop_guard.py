@@ -78,7 +78,6 @@ def may_delegate(
             person wrote it.
         source: name of the agent that wants to delegate.
         target: name of the agent it wants to ask, in any case.
-        limits: what the settings allow.
         now: monotonic seconds, as in `DelegationChain.deadline`.
     """
     path = chain.agents if chain.agents[-1:] == (source,) else (*chain.agents, source)

@@ -118,7 +118,6 @@ class PairLimiter:
         """Say whether an exchange may be; count it if so.
 
         Args:
-            exchange: who speaks to whom, and why.
             now: seconds on a clock that does not go back.
         """
         pair = exchange.pair

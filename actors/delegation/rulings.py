@@ -54,9 +54,6 @@ def exchange(inbound: Inbound, source: str, target: str, key: str) -> PairExchan
     """Say that one agent is to speak to another because of a message.
 
     Args:
-        inbound: what the source answers.
-        source: who wants to speak.
-        target: to whom.
         key: what tells it from all others that come of the message.
     """
     is_persons = not (inbound.chain.agents or inbound.occasion or inbound.is_bot)
@@ -83,10 +80,6 @@ async def kept_apart(
     Args:
         finished: the answer: whom it hands work to.
         parsed: the same taken apart: whose names it calls.
-        inbound: what it answers.
-        persona: whose answer it is.
-        services: settings.
-        turn: on whose behalf.
     """
     asked = [x.agent for x in (*finished.delegations, *parsed.delegations)]
     limits = persona.delegation_limits(services.limits.max_hops)

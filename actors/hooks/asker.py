@@ -59,10 +59,8 @@ async def outcome_of(asked: AskHooks, actor: Actor, ids: IdSource) -> HooksOutco
     """Have hooks asked, and wait for what they make of it.
 
     Args:
-        asked: which hooks, and about what.
         actor: waits; it handles nothing else meanwhile. It does not ask by itself, so
             that a hook's actor that breaks does not break it.
-        ids: names the asker.
     """
     reply = Reply()
     question = msgspec.structs.replace(asked, reply=reply)
@@ -80,7 +78,6 @@ async def ask_all(actor: Actor, asked: AskHooks) -> HooksOutcome:
 
     Args:
         actor: asks; it handles nothing else meanwhile.
-        asked: which hooks, and about what.
     """
     passed = HooksOutcome(asked.text)
     ends_at = trio.current_time() + patience(asked.hooks) - LOST_AFTER / 2

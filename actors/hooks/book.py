@@ -209,7 +209,6 @@ def about(inbound: Inbound, agent: str) -> HookSubject:
     """Describe a message to a hook.
 
     Args:
-        inbound: the message, or the one that is answered.
         agent: the agent that answers; empty: none yet.
     """
     address = inbound.address

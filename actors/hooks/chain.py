@@ -68,7 +68,6 @@ class HookSpec(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the hook is asked.
 
         Args:
-            event: about what.
             connector: where the text comes from, or goes to.
             agent: whose text it is; empty: no agent's yet.
         """
@@ -137,7 +136,6 @@ class HookChain:
     """The state while hooks are asked one after the other.
 
     Args:
-        text: the text.
         most: most characters of a text that a hook makes.
     """
 
@@ -286,8 +284,6 @@ class HookHealth:
         """Count a question without a verdict.
 
         Args:
-            trouble: why, in one word.
-            why: the same, for people.
             now: seconds on a clock that does not go backwards.
             is_waited_for: whether somebody waited in vain, so that it counts as a
                 failure though the hook was not asked.

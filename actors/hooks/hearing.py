@@ -122,7 +122,6 @@ async def worded_files(
 
     Args:
         media: the texts; hooks see no pictures.
-        inbound: the message.
         asker: has the hooks; and the actor that asks, which handles nothing else
             meanwhile.
 

@@ -57,9 +57,6 @@ async def asked_about(
     Args:
         finished: the complete answer with the files of tools, before any of it is
             carried out.
-        egress: what of its text counts.
-        inbound: what it answers.
-        agent: whose answer it is.
         asker: has the hooks; and the actor that asks, which handles nothing else
             meanwhile.
 
@@ -111,8 +108,6 @@ async def ask_about(
 
     Args:
         text: for people; blank: there is none.
-        parts: what else there is.
-        hooks: the hooks to ask.
         whose: what is answered, and by which agent.
         asker: the actor that waits, and names for who asks.
     """

@@ -46,7 +46,6 @@ class Place:
     """One place in the line of a chat: a message, or a stop for those before it.
 
     Args:
-        chat: whose line it is.
         item: the message; as a stored row, until it may move.
     """
 
@@ -161,7 +160,6 @@ class ChatLines:
         """Put a message, or a stop, behind all that its chat has.
 
         Args:
-            chat: whose line.
             item: of a message that has a place only its row is replaced.
             is_late: whether it has to wait for a look at what the store has.
 

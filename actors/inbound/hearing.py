@@ -32,7 +32,6 @@ class Audience:
 
     Args:
         allotted: which agents there are, which chats are whose, and decisions so far.
-        services: clock, store, counts.
     """
 
     def __init__(self, allotted: StickyRoutes, services: Services) -> None:
@@ -100,7 +99,6 @@ class Audience:
         """Decide which agents hear a message.
 
         Args:
-            message: the message.
             checked: the relevance by agent, as models said; None: none was asked.
         """
         inbound = message.inbound

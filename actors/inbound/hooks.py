@@ -91,8 +91,6 @@ class InboundHooks:
     """The messages that hooks are asked about.
 
     Args:
-        router: told what hooks answered, and when that is stored.
-        lines: whose heads hooks are asked about.
         services: the hooks; store, clock, counts.
     """
 

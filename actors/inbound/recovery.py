@@ -95,11 +95,7 @@ class Recovery:
     once, so that nobody waits for other chats.
 
     Args:
-        router: sets timers and tells the connectors.
-        lines: where the messages stand.
         connectors: names of those that run; messages of others are left alone.
-        hearing: forgets decisions about messages that are settled.
-        services: the store.
     """
 
     def __init__(

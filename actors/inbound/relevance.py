@@ -267,8 +267,6 @@ class RelevanceChecks:
     """The checks under way; each stands in the place of its message.
 
     Args:
-        router: starts checkers and is told their outcomes.
-        lines: whose messages are checked.
         services: counts, and who may use which agent.
     """
 
@@ -296,10 +294,6 @@ class RelevanceChecks:
         """Have models asked about the head of a line.
 
         Args:
-            head: its place.
-            message: the message.
-            heard: which agents have to be checked.
-            table: all agents.
             known: earlier outcomes by agent; these are not asked about again, though
                 more agents have a reason by now.
 

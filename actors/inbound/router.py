@@ -84,7 +84,6 @@ class Stops:
         One that sleeps works at nothing, and whatever waits elsewhere comes later.
 
         Args:
-            stop: what is to end.
             agents: whose conversations; None: all agents'.
         """
         if agents is None:
@@ -169,7 +168,6 @@ class Copies:
         """Store a copy for each agent but the first, and tell the router.
 
         Args:
-            message: the original.
             agents: agents that have no copy yet; at least two.
         """
         copies, router = self._split(message, agents), self._router
@@ -257,11 +255,6 @@ class Router(Actor):
     Fails: never by a message.
     Ends: with the system. When it starts, it routes again what was accepted and
         never settled.
-
-    Args:
-        allotted: which agents there are, and which chats are whose.
-        connectors: names of those that run.
-        services: clock, store, counts, rights.
     """
 
     mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=100_000)

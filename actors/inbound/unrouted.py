@@ -47,8 +47,6 @@ class UnroutedMessages:
         """Settle a message as dropped; tell its sender if an answer is expected.
 
         Args:
-            inbound: the message.
-            reason: one bounded word.
             text: for the sender, in the runtime's own words.
         """
         name = inbound.correlation_id
@@ -101,10 +99,7 @@ def dismissal(inbound: Inbound, reason: str, text: str, services: Services) -> A
     answers is told, by silence.
 
     Args:
-        inbound: the message.
-        reason: one bounded word.
         text: for the sender, in the runtime's own words.
-        services: in whose language.
     """
     settled: tuple[SettledState, str] = ("dropped", reason)
     is_own = not inbound.chain.agents and inbound.id == inbound.correlation_id

@@ -123,7 +123,6 @@ def aside(inbound: Inbound, key: str, text: str, status: Status = "") -> Aside:
     """Make a notice in the course of an answer, in the runtime's own words.
 
     Args:
-        inbound: the message that is being answered.
         key: notices with the same key are sent once.
         text: for the people in its chat.
         status: what it says about the progress; empty: nothing.
@@ -547,7 +546,6 @@ def interrupted(
     """Settle a message whose turn newer messages have ended, and keep its text.
 
     Args:
-        pending: the message, and those that share its turn.
         asked: its text; without an answer behind it, the model reads it with the next.
         run: the turn's cost so far.
     """

@@ -57,7 +57,6 @@ def fitted(files: Iterable[SentFile], can: Abilities) -> list[Fitted | LeftOut]:
 
     Args:
         files: in the order in which the agent sent them.
-        can: what the platform takes.
     """
     takes = can.files
     if takes is None:

@@ -33,9 +33,6 @@ def as_exchange(
     """Make the commit of an answer, and of everything that follows from it.
 
     Args:
-        answer: the answer.
-        history: the conversation that it belongs to.
-        services: the clock, and what the audit keeps.
         events: as `as_events` gives them; empty: they are made here.
     """
     now = services.clock.wall()
@@ -106,7 +103,6 @@ def as_commit(answer: Answer, now: float) -> Commit:
     """Make the commit of what an answer changes in inbox and outbox.
 
     Args:
-        answer: the answer.
         now: Unix seconds.
     """
     inbound, put_off = answer.inbound, answer.put_off
@@ -139,7 +135,6 @@ def as_aside(aside: Aside, now: float) -> Commit:
     """Make the commit of a notice beside an answer; it is refused after the answer.
 
     Args:
-        aside: the notice.
         now: Unix seconds.
     """
     address = aside.delivery.address
@@ -155,9 +150,7 @@ def as_unanswered(
     """Make the commit of a message that no session answers, with an audit record.
 
     Args:
-        answer: settles the message.
         now: Unix seconds.
-        keep: says what the audit keeps.
         told: rows that tell other programs.
     """
     inbound = answer.inbound

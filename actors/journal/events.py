@@ -36,10 +36,8 @@ def as_entry(
     """Make the commit of an entry that answers no message.
 
     Args:
-        entry: the entry.
         event: its event, as `as_chapter` gives it.
         history: knows the journal's last event, and the counters.
-        services: the time, and what the audit keeps.
     """
     commit = as_journal((event,), history, services.clock.wall(), services.keep)
     if is_void(entry, history):
@@ -60,7 +58,6 @@ def as_journal(
         events: in order.
         history: knows the journal's last event, and the counters.
         now: Unix seconds.
-        keep: says what the audit keeps.
     """
     part = records.part_of(parse_key(history.stream))
     counted = history.counted

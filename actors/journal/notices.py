@@ -275,9 +275,7 @@ def of_answer(answer: Answer, agent: str, services: Services) -> tuple[Entry, ..
     """Give the rows for an answer; none if the message is only postponed.
 
     Args:
-        answer: the answer.
         agent: whose answer; empty: no agent's.
-        services: webhooks, redaction, time, ids.
     """
     what = type_of(answer)
     if not services.announcer or what is None:

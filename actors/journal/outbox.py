@@ -30,9 +30,7 @@ def delivery(
     """Make a delivery about a message, into its chat.
 
     Args:
-        inbound: the message.
         agent: who says it; empty: the runtime itself.
-        text: the text.
         number: which part of the reply it is.
         trouble: what went wrong, if it reports that.
     """
@@ -56,7 +54,6 @@ def silent_result(inbound: Inbound, ends: str = "") -> Delivery:
     """Make the delivery that tells a client that counts answers that none will come.
 
     Args:
-        inbound: the message.
         ends: see `Delivery.ends`.
     """
     silence = delivery(inbound, "", "")
@@ -73,11 +70,8 @@ def pieces(
     """Split a reply into the messages that its platform takes.
 
     Args:
-        agent: who says it.
-        text: its text.
         notices: sentences of the runtime beside it.
         files: sent after all text, in this order.
-        can: what the platform takes.
     """
     said = [ReplyPart(agent, part) for part in parts.for_platform(text, can)]
     said += [ReplyPart("", line) for line in notices]
@@ -108,7 +102,6 @@ def numbered(
     """Make the deliveries of one reply.
 
     Args:
-        inbound: the message that is answered.
         said: its parts, at least one, in order; those with files last.
         announced: how many further answers come, beside these.
         usage: the turn's tokens, for the first delivery.

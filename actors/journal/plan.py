@@ -82,13 +82,7 @@ def joined(parts: list[Carried]) -> Carried:
 def told(
     carried: Carried, say: Translate = english, retell: Translate = english
 ) -> list[str]:
-    """Say to people what was carried out.
-
-    Args:
-        carried: the results.
-        say: gives the runtime's words in the reader's language.
-        retell: translates the runtime's reasons.
-    """
+    """Say to people what was carried out."""
 
     def translate(key: str, /, **values: str | int) -> str:
         if why := values.get("why"):

@@ -127,7 +127,6 @@ def compare(
     runtime, replaced it.
 
     Args:
-        expected: follows from an event.
         stored: the record of the same kind and id.
         audited_since: Unix seconds; audit records of earlier events may be deleted.
     """

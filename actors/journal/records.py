@@ -375,8 +375,6 @@ def audit_row(record_id: str, body: AuditRecord, keep: AuditRedaction) -> Record
 
     Args:
         record_id: the message's id, or a new one for a refused attempt.
-        body: what happened, and in which chat.
-        keep: says what the audit keeps.
     """
     part = chat_partition(body.channel, body.chat)
     return _record(AUDIT, record_id, body.channel, part, kept(body, keep))

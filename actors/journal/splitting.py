@@ -34,7 +34,6 @@ def boundary(text: str, at: int) -> int:
     """Give the last place, at most `at`, where a text may be cut; above 0.
 
     Args:
-        text: the text.
         at: from 1 to its length.
     """
     for place in range(at, max(at - MOST, 0), -1):
@@ -207,7 +206,6 @@ def split(text: str, most: int, measure: Measure = CHARACTERS) -> list[str]:
     """Cut a text into parts of at most `most`.
 
     Args:
-        text: the text.
         most: most units of a part; 0: no limit.
         measure: counts the units of a text; by default every character counts 1.
 

@@ -231,8 +231,6 @@ async def unanswered(
     """Read which messages of a connector wait for their own answer.
 
     Args:
-        store: has the messages.
-        connector: which one.
         is_mine: whether a chat of a connector and a part is worked on here; None: all
             are. See `Duties`.
 

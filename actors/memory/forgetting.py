@@ -92,8 +92,6 @@ def marked(agent: str, scopes: tuple[str, ...], mark: str) -> tuple[Entry, ...]:
     """Write down that something was forgotten.
 
     Args:
-        agent: by whom.
-        scopes: whose memory it was.
         mark: id of the message that asked for it.
     """
     return tuple(

@@ -137,7 +137,6 @@ def out_of_place(note: Note, own: str, *, is_owner: bool) -> NoteRefusal | None:
     """Say why a note cannot be kept where it is meant to be, if so.
 
     Args:
-        note: what.
         own: the scope it comes from.
         is_owner: whether an owner wrote it.
     """

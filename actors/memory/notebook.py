@@ -117,9 +117,6 @@ async def jot(
 
     Args:
         wants: all that the answer asks for; others' families are passed over.
-        inbound: what it answers.
-        persona: who answers.
-        services: the notebook, and who the owners are.
     """
     outcomes: list[ActionOutcome] = []
     switches: list[Switch] = []

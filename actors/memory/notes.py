@@ -262,11 +262,6 @@ async def scopes_of(
     After it come those by which it is forgotten, too: of a person's further accounts,
     of a member's group.
 
-    Args:
-        asker: on whose behalf others are asked.
-        conversation: the session's key.
-        is_group: whether others read along.
-
     Raises:
         ChatError: nobody can say whose it is now; `KernelError` or those of an `ask`
             that is not answered, too.

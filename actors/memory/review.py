@@ -60,10 +60,6 @@ class NoteReview:
     """Reviews the notes of one answer for one agent.
 
     Args:
-        agent: which.
-        facts: what it knows.
-        config: what is kept, and for how long.
-        ids: makes the ids of rows.
         redact: takes the values of the settings' secrets out of a text.
     """
 
@@ -90,7 +86,6 @@ class NoteReview:
         """Go through the notes in their order.
 
         Args:
-            asked: the notes, and where they come from.
             mark: of the last forgetting in that scope; empty: there was none.
 
         Raises:

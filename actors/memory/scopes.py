@@ -58,7 +58,6 @@ def member_of(inbound: Inbound, scope: SessionScope) -> str:
     """Name whoever has a conversation of their own in a group; empty: nobody has.
 
     Args:
-        inbound: what was said.
         scope: `sessions.session_scope`.
     """
     return "" if inbound.is_direct or scope != "sender" else inbound.sender_id
@@ -82,7 +81,6 @@ def reading(
     """Say whose memory may be read here, the nearest first.
 
     Args:
-        address: where the answer goes.
         persons: who asks: the ids of all accounts of theirs.
         is_direct: whether nobody else reads the answer.
         member: as `member_of` gives it.

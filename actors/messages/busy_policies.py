@@ -135,6 +135,5 @@ def meanwhile(name: str, text: str) -> str:
 
     Args:
         name: of the writer; empty if the text names the writer.
-        text: the message.
     """
     return MEANWHILE.format(text=f"{name}: {text}" if name else text)

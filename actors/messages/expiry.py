@@ -35,7 +35,6 @@ def expired(
     Args:
         last_at: Unix seconds of its last message; 0 without any.
         now: Unix seconds.
-        rule: when conversations expire.
         zone: time zone of the reset hour.
     """
     if last_at <= 0:

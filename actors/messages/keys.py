@@ -52,7 +52,6 @@ def session_key(inbound: Inbound, agent: str, scope: SessionScope) -> SessionKey
     """Return the session of `agent` that a message belongs to.
 
     Args:
-        inbound: the message.
         agent: the agent that hears it.
         scope: matters only in groups; direct chats always have one session per sender.
     """
@@ -113,7 +112,6 @@ def fact_partition(agent: str, scope: str) -> int:
     read in many chats, and what an agent knows everywhere: these have their own.
 
     Args:
-        agent: whose memory.
         scope: as `actors.memory.scopes` names it.
     """
     if not scope.startswith(_CHAT):

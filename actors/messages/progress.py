@@ -48,7 +48,6 @@ def pace_of(patience: ProgressLimits, lasted: float, silent: float) -> Pace:
     """Say how a turn gets on.
 
     Args:
-        patience: the limits.
         lasted: seconds since it began.
         silent: seconds since it moved last.
     """

@@ -214,7 +214,6 @@ class MessageState:
 
     Args:
         policy: how often its turn may be attempted.
-        past: attempts before this session knew the message.
     """
 
     __slots__ = (

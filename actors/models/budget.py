@@ -197,8 +197,6 @@ class Budgets:
         """Count what was spent.
 
         Args:
-            who: on whose account.
-            amount: how much.
             at: when, in Unix seconds; of an earlier period it is left out.
         """
         for sums in self._sums:
@@ -227,7 +225,6 @@ class Budgets:
         """Say whether a call may begin, and which model it should ask.
 
         Args:
-            who: on whose account.
             now: Unix seconds.
         """
         is_held = False
@@ -310,7 +307,6 @@ def refusal(budget: Budget, until: float, zone: tzinfo) -> str:
     """Tell a person that a budget is used up.
 
     Args:
-        budget: which one.
         until: Unix seconds at which its next period begins.
         zone: in which that time is written.
     """

@@ -78,7 +78,6 @@ def read_plan(answer: str, most: int) -> tuple[str, ...]:
     """Read a classification; nothing is a plan but a clean numbered list.
 
     Args:
-        answer: what the model said.
         most: steps at most.
 
     Returns:

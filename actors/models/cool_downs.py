@@ -61,7 +61,6 @@ class CoolDowns:
 
     Args:
         me: this node in this life; unlike any other.
-        store: where the rows are.
     """
 
     def __init__(self, me: str, store: Store) -> None:
@@ -154,8 +153,6 @@ def commit_of(told: CoolDown, clock: Clock, since: float) -> Commit:
     """Make the row that tells the others.
 
     Args:
-        told: what.
-        clock: the clock of this node.
         since: the time that the seconds count from, on its monotonic clock; the row
             counts them from now on.
     """

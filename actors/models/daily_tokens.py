@@ -44,11 +44,7 @@ NOT_ALLOTTED = "webhook"
 
 
 class DailyTokens:
-    """The token sums of one day.
-
-    Args:
-        services: the store, the clock, the time zone of the day.
-    """
+    """The token sums of one day."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -157,7 +153,6 @@ def midnight(at: float, zone: tzinfo, days: int = 0) -> float:
 
     Args:
         at: Unix seconds.
-        zone: by whose clocks.
         days: 0 for the day of that moment, 1 for the one after.
     """
     local = shown(at, zone) + timedelta(days=days)

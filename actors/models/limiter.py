@@ -116,7 +116,6 @@ class PermitQueue:
         """Take a request in; its turn has no other.
 
         Args:
-            asked: the request.
             now: seconds on the caller's monotonic clock.
         """
         permit = asked.permit

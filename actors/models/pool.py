@@ -222,7 +222,6 @@ class Circuit(msgspec.Struct):
         """Open it.
 
         Args:
-            kind: of what kind the failure is.
             asked: seconds the provider asked for; None: it did not.
             now: seconds on the caller's monotonic clock.
         """
@@ -349,7 +348,6 @@ class Pool:
         """Choose whom to ask: by model, then preference, then the least used.
 
         Args:
-            wanted: what is looked for.
             now: seconds on the caller's monotonic clock.
         """
         everyone = list(self._candidates(wanted, now))
@@ -381,7 +379,6 @@ class Pool:
         """Count a call that is over, however it ended.
 
         Args:
-            backend: who was asked.
             probed_at: as `begin` gave it; after a probe the next call may be one.
         """
         use = self._uses.get(backend)
@@ -421,7 +418,6 @@ class Pool:
         """Open the circuit of a backend after a failure, or of its account.
 
         Args:
-            backend: who failed.
             kind: of what kind; what is the request's own fault changes nothing, nor
                 does a senseless answer (`protocol`) without a `retry_after`.
             retry_after: seconds the provider asked for; None, or not a number, if it
@@ -602,8 +598,6 @@ class TriedBackends(msgspec.Struct, eq=False):
         """Say how to go on after a failure.
 
         Args:
-            backend: who failed.
-            kind: how.
             why: what the provider said, in words that quote nobody.
             larger: the model for transcripts too long for this one; empty: none.
         """

@@ -77,8 +77,6 @@ class Spending:
     """The sums of all budgets.
 
     Args:
-        services: the store, the clock.
-        catalogue: has the settings' budgets.
         unstored: calls, by id, whose rows the store has not confirmed.
     """
 

@@ -99,7 +99,6 @@ class Keeper(Actor):
     Ends: with the system, after everything that writes.
 
     Args:
-        store: the store.
         clock: gives the time that has surely passed; looked after here, too.
         audit_keep: gives the seconds that audit records are kept; None: for ever.
         slots_keep: the same for records of appointments' runs.

@@ -37,9 +37,6 @@ class Sweeper(Actor):
     with the system.
 
     Args:
-        store: has the outbox.
-        blobs: has the files.
-        clock: the wall clock.
         keep: least seconds that each file is kept; far above the time from copying a
             file to the commit that names it, with retried turns.
     """

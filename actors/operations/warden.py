@@ -57,7 +57,6 @@ def refusal(name: str, root: str) -> str:
     """Say why an actor may not be killed; empty: it may.
 
     Args:
-        name: the actor's full name.
         root: name of the root supervisor.
     """
     if name == root:
@@ -102,7 +101,6 @@ class KillLimit:
         """Say why an actor may not be killed again now; empty: it may.
 
         Args:
-            name: the actor's full name.
             now: seconds on the caller's monotonic clock; must not go backwards.
         """
         while self._past and self._past[0][0] <= now - PERIOD:

@@ -61,7 +61,6 @@ class Receipts:
 
     Args:
         connector: told `Delivered` about each receipt, also when the courier has ended.
-        services: where to store them.
     """
 
     __slots__ = (
@@ -125,7 +124,6 @@ class Receipts:
         """Store a receipt.
 
         Args:
-            receipt: the receipt.
             courier: told `ReceiptStored`; kept here, it would be in a reference cycle.
             may_wait: whether the commit may wait for others. Should the process end
                 before, the message is sent again, so only where that does no harm.

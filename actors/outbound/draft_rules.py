@@ -142,7 +142,6 @@ class ReplyDrafts:
         Args:
             turn_id: another one than before begins the text anew.
             begins_at: how many characters the turn has written before these.
-            text: the new words.
         """
         if turn_id != self._turn_id:
             self._turn_id, self._text, self._is_torn = turn_id, "", False
@@ -194,10 +193,8 @@ class ReplyDrafts:
         """Decide how a delivery is sent; None: as if there were no draft.
 
         Args:
-            text: its words.
             part: which part of its reply it is, from 0.
             parts: how many parts the reply has.
-            ending: what it is to the draft.
         """
         if not self.messages:
             return None
@@ -318,7 +315,6 @@ def missing_part(shown: str, text: str) -> str:
 
     Args:
         shown: the drafts that people have seen; they cannot be taken back.
-        text: the whole answer.
 
     Returns:
         The rest of the text if the drafts are its beginning; nothing if they differ

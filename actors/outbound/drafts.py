@@ -81,8 +81,6 @@ class DraftRecord:
 
     Args:
         reply_id: id of the reply, which is that of the message it answers.
-        address: the chat.
-        services: store and clock.
     """
 
     __slots__ = ("_part", "_reply_id", "_services", "_version", "is_broken")
@@ -254,7 +252,6 @@ class ChatPacing:
         """Take note that the platform was too busy for a call.
 
         Args:
-            now: time of its answer.
             retry_after: seconds after which it may be asked again; None: unknown, and
                 only drafts give way, longer each time.
         """
@@ -341,8 +338,6 @@ class DraftWriter:
         """Edit a message.
 
         Args:
-            reply: whose message it is.
-            message: which one.
             text: its new text; empty: delete it.
             edit_id: the same for the same text; empty: it is not repeated.
             is_last: whether it is the final answer.
@@ -399,8 +394,6 @@ class DraftedReply:
 
     Args:
         of: its first words, or the delivery in its place.
-        drafts: its messages in the chat.
-        record: its journal stream.
     """
 
     __slots__ = (

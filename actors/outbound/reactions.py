@@ -128,11 +128,7 @@ def concluded(
     """Show how a message ended, if an agent was to answer it.
 
     Args:
-        answer: the stored answer.
         attempts: how many turns were begun for it.
-        agent: whose session it is.
-        session: the sender of the message to the reaction's actor.
-        services: settings.
     """
     state, _ = answer.settled
     # A message without a turn was a command or was refused, or it waited for its turn

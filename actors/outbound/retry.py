@@ -158,7 +158,6 @@ class DeliveryProgress:
     """The state machine of one delivery.
 
     Args:
-        abilities: what the transport can do.
         on_unknown: what to do with a delivery that may have been sent.
         attempts: how often the platform was asked before, as far as is known.
         was_sending: whether the last of these attempts may have succeeded.

@@ -99,7 +99,6 @@ def policy(config: AccessConfig, owners: Collection[str]) -> AccessPolicy:
     """Make what decides about one connector.
 
     Args:
-        config: what the settings say of it.
         owners: who runs this company, each as `connector/sender_id`.
     """
     return AccessPolicy(
@@ -266,9 +265,6 @@ class Peers:
         """Tell whether an agent may answer a program once more.
 
         Args:
-            chat: where.
-            agent: of ours.
-            peer: who wrote.
             rounds: answers until they have to be quiet.
             now: monotonic seconds.
         """
@@ -281,9 +277,6 @@ class Peers:
         """Count an answer.
 
         Args:
-            chat: where.
-            agent: of ours.
-            peer: whom it answers.
             cooldown: seconds of quiet after which it counts no longer.
             now: monotonic seconds.
         """

@@ -149,7 +149,6 @@ def unlink(person: Person, account: str, heir: Person | None) -> PeopleChange | 
     """Take one account away from a person.
 
     Args:
-        person: whose it is.
         account: which one; the person's own id leaves its other accounts together.
         heir: what the first alias said for itself, if it has a row.
 

@@ -66,7 +66,6 @@ class Acquaintances:
 
         Args:
             chat: `connector/chat`.
-            account: who wrote.
             now: seconds on the monotonic clock.
         """
         return now - self._seen.get((chat, account), -SEEN_EVERY) < SEEN_EVERY

@@ -118,8 +118,6 @@ def as_let_in(
     """Say as whom somebody is known once they are let in.
 
     Args:
-        request: theirs.
-        by: which owner does it.
         at: Unix seconds.
         known: what their row says now; None: they have none.
     """
@@ -140,8 +138,6 @@ def as_approved(
     """Let somebody in; their request is over.
 
     Args:
-        request: as it was read.
-        guest: as they are to be known.
         told: id of the record that tells of it, and what the audit keeps.
         at: Unix seconds.
     """

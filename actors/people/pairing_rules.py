@@ -134,7 +134,6 @@ class PairingRequests:
         """Decide whether a stranger is told a code now.
 
         Args:
-            knock: what their request would be, with a code that nobody has.
             now: Unix seconds.
 
         Returns:
@@ -191,9 +190,6 @@ class StrangerHints:
         """Tell whether somebody is told now, which counts as told.
 
         Args:
-            account: who wrote.
-            address: where.
-            most: hints of a minute.
             now: monotonic seconds.
         """
         told = self._told_at

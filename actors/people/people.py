@@ -87,7 +87,6 @@ class LinkCodes:
         """Make a code for an account; an earlier one of it no longer holds.
 
         Args:
-            account: where it is shown.
             random: `CODE_BYTES` bytes that nobody can guess.
             now: seconds on a clock that does not go backwards.
         """
@@ -318,7 +317,6 @@ class People(Actor):
         """Change a person's row, unless that changes nothing.
 
         Args:
-            account: whose.
             change: makes the new person of the old one.
             known: the row as it was just read; None: it is read.
 

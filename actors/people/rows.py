@@ -154,7 +154,6 @@ def as_commit(
     """Write down that people are linked, or no longer.
 
     Args:
-        change: what is to be written.
         versions: of the rows that were read, by person; 0 if there was none.
         at: Unix seconds.
         told: what the audit says of it; its first record's id names the change.
@@ -180,11 +179,9 @@ def as_told(
     """Put a linking or unlinking on record.
 
     Args:
-        record_id: a new one.
         account: which one was linked or unlinked.
         outcome: `linked` or `unlinked`.
         why: with whom, and by whose word.
-        keep: says what the audit keeps.
     """
     connector, _, sender = account.partition("/")
     body = records.AuditRecord(

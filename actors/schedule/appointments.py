@@ -190,10 +190,8 @@ def wake(
     """Decide what is to be done about an appointment.
 
     Args:
-        it: the appointment.
         now: Unix seconds.
         zone: the one that `it.zone` names.
-        policy: what the settings say.
         previous: what became of `it.last_due`.
         bar: what stands in its way now.
     """

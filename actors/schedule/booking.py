@@ -61,11 +61,8 @@ class AppointmentBook:
     """The appointments that exist, and the changes to them.
 
     Args:
-        origin: where wishes come from.
         zone: the one that `origin.zone` names.
         kept: the appointments of this origin's scope, by id.
-        counts: how many there are in all.
-        config: what the settings allow.
         now: Unix seconds.
         new_id: makes ids.
         is_open: whether the chat can be spoken to without having been asked.

@@ -71,9 +71,7 @@ class Conditions:
     """Checks what keeps a due slot from being carried out.
 
     Args:
-        services: store, clock, settings.
         config: gives an agent's settings as they are now; None: it is gone.
-        scheduler: on whose behalf the limiter is asked who is at work.
     """
 
     def __init__(self, services: Services, config: Config, scheduler: Actor) -> None:

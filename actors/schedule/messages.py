@@ -83,8 +83,6 @@ def origin_of(inbound: Inbound, persona: Persona, person: str = "") -> RequestOr
     """Say where the wishes of an answer come from.
 
     Args:
-        inbound: what is answered.
-        persona: who answers.
         person: who asked, over all accounts; empty: the sender's own account.
     """
     who = person or f"{inbound.address.connector}/{inbound.sender_id}"
@@ -108,7 +106,6 @@ async def arrange(
     """Ask what wishes come to; without an answer in time, to nothing.
 
     Args:
-        actor: who asks.
         wishes: in the order of the text.
         origin: as `origin_of` gives it.
     """

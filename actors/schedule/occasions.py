@@ -44,11 +44,7 @@ def as_inbound(
     """Make the message of a slot, or one of several.
 
     Args:
-        appointment_id: whose slot.
-        it: the appointment.
         due: which slot, in Unix seconds.
-        message_id: unique.
-        times: now, the zone, and how reminders are said.
         part: what of a heartbeat's list it is about; None: the appointment's own words.
     """
     part = part or SlotMessage(
@@ -81,9 +77,6 @@ def as_plan(slot: Inbound, plan: AgentPlan, message_id: str, now: float) -> Inbo
     """Make the message by which an agent carries out what it has decided.
 
     Args:
-        slot: the message of the slot in which it decided.
-        plan: what is to be done.
-        message_id: unique.
         now: Unix seconds.
     """
     return msgspec.structs.replace(
@@ -126,7 +119,6 @@ class TimeWords:
 
     Args:
         now: Unix seconds.
-        zone: the appointment's.
         late_within: seconds by which something is not yet late.
         is_plain: whether reminders are said as they were set.
     """

@@ -67,7 +67,6 @@ def hours_of(
     """Say which hours count for what is due, and whether they are its agent's own.
 
     Args:
-        kind: of the appointment.
         own: what the agent's `heartbeat.quiet` says.
         quiet: what `[scheduler.quiet]` says.
     """
@@ -82,7 +81,6 @@ def quiet_until(stretches: Sequence[QuietPeriod], at: float, zone: tzinfo) -> fl
     Args:
         stretches: the hours; those that follow each other are one.
         at: Unix seconds.
-        zone: by whose clocks.
     """
     until = 0.0
     for _ in range(MOST_JOINED):

@@ -60,7 +60,6 @@ def parse_moment(
     """Read when something is due, as whole Unix seconds.
 
     Args:
-        text: as it was written.
         now: Unix seconds.
         zone: whose clock is meant if the text does not say.
         may_be_past: whether it is where something that repeats begins.

@@ -112,10 +112,8 @@ async def listed(
     """Give a line for each appointment of a scope, the next one first.
 
     Args:
-        store: where they are kept.
         scope: whose; see `rules/appointing.Origin`.
         find_zone: gives a time zone by its name.
-        most: lines to give.
 
     Raises:
         StoreUnavailableError: the disk fails.

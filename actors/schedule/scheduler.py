@@ -346,7 +346,6 @@ class Scheduler(Actor):
     Ends: with the system.
 
     Args:
-        services: store, clock, ids, counts, settings.
         connectors: names of those that run now; appointments of others wait for them.
         roster: the agents as they are now; None: only appointments tell of them.
     """

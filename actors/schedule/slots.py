@@ -99,7 +99,6 @@ class SlotPreparer:
     """Prepares the runs that are due.
 
     Args:
-        services: store, clock, ids, settings.
         barring: looks what stands in the way; None: nothing does.
     """
 

@@ -61,10 +61,7 @@ class PermitLease(msgspec.Struct, eq=False):
     """What a session knows of the permit of one attempt.
 
     Args:
-        session: who holds it.
-        turn_id: the attempt.
         inbound: the message that it answers.
-        model: that it will ask.
         is_suspect: see `AcquirePermit`.
     """
 
@@ -234,8 +231,6 @@ def known_of(
     """Give what a turn is told of the conversation so far.
 
     Args:
-        history: the conversation.
-        inbound: the message that the turn answers.
         now: Unix seconds.
         resume_within: seconds for which a model may resume the conversation that it
             keeps itself.
@@ -266,9 +261,6 @@ class Attempt:
             late words of an earlier attempt are recognised.
         pending: the message that the turn answers, and those that share the turn.
         generation: as in the queue's `BeginTurn`.
-        session: the actor that sends and sets timers for the attempt.
-        persona: whose turn it is.
-        services: clock, store, counts, limits.
     """
 
     __slots__ = (
@@ -347,7 +339,6 @@ class Attempt:
         """Ask for a permit.
 
         Args:
-            known: what the turn is told of the conversation.
             claim_first: whether the claim must be durable before the model is asked.
 
         Returns:

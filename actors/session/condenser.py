@@ -110,14 +110,7 @@ class Condenser(Actor):
 
 
 class Condensation:
-    """The model calls of one order.
-
-    Args:
-        condenser: the actor that makes them.
-        order: what is wanted.
-        persona: whose conversation it is.
-        services: clock, settings, and the memory.
-    """
+    """The model calls of one order."""
 
     def __init__(
         self, condenser: Actor, order: Condense, persona: Persona, services: Services

@@ -60,7 +60,6 @@ def decision_in(
     """Pass on the decision about a tool call that a message may be.
 
     Args:
-        hear: the message, and when it came in.
         command: its command; `PlainText` may be a plain yes or no.
         session: the actor that got it; sends the decision to the session that waits.
         services: the board of open questions, and who may decide.
@@ -140,12 +139,7 @@ Beside = (
 
 
 class ApprovalRequests:
-    """The open questions of one session about tool calls.
-
-    Args:
-        persona: who wants to run tools.
-        services: the board of open questions, the settings, counts.
-    """
+    """The open questions of one session about tool calls."""
 
     __slots__ = ("_agent", "_lasting", "_services", "_waiting")
 
@@ -170,7 +164,6 @@ class ApprovalRequests:
         """Take a notice or a question of the turn, or a decision about a question.
 
         Args:
-            message: what the session was told or asked.
             current: the attempt that runs.
             session: the actor that sets the timers; it is not kept here, which would
                 make a reference cycle.

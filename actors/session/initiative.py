@@ -35,13 +35,7 @@ LOOKED = "(A heartbeat was due, and you looked after your list.)"
 
 
 def for_people(answer: Answer, agent: str, ids: IdSource) -> Answer:
-    """Give an answer as people are to get it, silent where it is no news.
-
-    Args:
-        answer: the answer to any message.
-        agent: whose answer it is.
-        ids: makes the id of the copy for the chat's own conversation.
-    """
+    """Give an answer as people are to get it, silent where it is no news."""
     inbound = answer.inbound
     if inbound.occasion == "heartbeat" and answer.settled[1] not in SAID:
         silence = () if answer.put_off else (silent_result(inbound),)
@@ -120,9 +114,6 @@ def settle_decision(
     Both are one commit, so a plan that was decided is carried out exactly once.
 
     Args:
-        inbound: the message that asked for a decision.
-        finished: the decision.
-        persona: who decided.
         made: makes ids, and now in Unix seconds.
         run: what the turn took.
     """

@@ -195,7 +195,6 @@ def begin_rewriting(
     """Begin a rewriting of the conversation as it is now.
 
     Args:
-        history: the conversation.
         rewriting_id: a new id, for its event.
         inbound: the message that causes it, if one does.
         now: seconds on the monotonic clock.
@@ -252,11 +251,6 @@ class Lifecycle:
 
     Each method gets the session as an argument. A lifecycle that kept it would make a
     reference cycle of every session, which only the collector frees.
-
-    Args:
-        history: the conversation.
-        agent: whose conversation it is.
-        services: settings, clock, counts.
     """
 
     __slots__ = (
@@ -301,8 +295,6 @@ class Lifecycle:
         """Shorten the conversation, end it, or take a condenser's result.
 
         Args:
-            message: what the session was told or asked.
-            session: the actor that sends and sets timers.
             current: the attempt that runs.
             is_busy: whether anything runs or waits in the session.
         """
@@ -334,10 +326,8 @@ class Lifecycle:
         """Begin a compaction for a turn whose request is too long.
 
         Args:
-            wanted: what the turn asks for.
             reply: answered with `PromptShortened` when the compaction is stored.
             current: the attempt that runs.
-            session: the actor that sends and sets timers.
         """
         work = self.under_way
         if work is not None and work.what == "compaction":
@@ -385,7 +375,6 @@ class Lifecycle:
 
         Args:
             inbound: the message that was answered last.
-            session: the actor that sends and sets timers.
         """
         settings, unflushed = self._services.compaction, self._history.unflushed
         has_memory = self._services.remember is not None
@@ -423,8 +412,6 @@ class Lifecycle:
         """End the conversation; if there is a memory, its facts are stored first.
 
         Args:
-            reason: why it ends.
-            session: the actor that sends and sets timers.
             inbound: the message that causes it, if one does.
             by: the command that asks for it, which is answered with the reset; None:
                 the message is answered later.

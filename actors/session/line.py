@@ -37,7 +37,6 @@ class SessionLine:
 
     Args:
         history: the conversation; knows what was answered.
-        services: store, clock, settings of the accounts.
     """
 
     __slots__ = ("_history", "_services", "_unplaced", "pending", "queue")
@@ -126,8 +125,6 @@ class SessionLine:
         """Give what the queue must know of a message.
 
         Args:
-            pending: the message.
-            persona: who answers it.
             is_late: whether the turn of its sender has its answer already.
         """
         inbound = pending.inbound
@@ -185,7 +182,6 @@ class SessionLine:
         """Read which messages shared an earlier turn with this one, and keep them, too.
 
         Args:
-            pending: a message that an earlier process accepted.
             heard: what the queue must know of it.
 
         Returns:

@@ -92,8 +92,6 @@ class SessionOutbox:
 
     Args:
         history: gets the stored events; knows the number of the last one.
-        agent: whose answers they are.
-        services: the store, the clock, counts.
     """
 
     __slots__ = (
@@ -121,7 +119,6 @@ class SessionOutbox:
         Args:
             answer: what to store and send; a notice that people are not to hear of is
                 dropped.
-            session: the actor that sends and sets timers.
         """
         if isinstance(answer, answers.Aside):
             if not initiative.is_shown(answer):
@@ -158,12 +155,7 @@ class SessionOutbox:
         self._sparing = None
 
     def stop_after(self, inbound: Inbound, stop: StopDelegated) -> None:
-        """Stop what an answer hands to other agents, as soon as it is handed on.
-
-        Args:
-            inbound: the message of an answer that is being stored.
-            stop: the stop to send.
-        """
+        """Stop what an answer hands to other agents, as soon as it is handed on."""
         origin = inbound.correlation_id
         only = msgspec.structs.replace(stop, correlation_id=origin)
         self._stops = (*self._stops, (inbound.id, only))

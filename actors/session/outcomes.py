@@ -38,26 +38,14 @@ def as_read(pending: PendingMessage, outcome: Finished | Failed) -> PendingMessa
 
 
 class Outcomes(msgspec.Struct, eq=False):
-    """Writes the answers of one conversation's turns.
-
-    Args:
-        history: the conversation.
-        persona: who answers.
-        services: settings, clock, ids.
-    """
+    """Writes the answers of one conversation's turns."""
 
     _history: History
     _persona: Persona
     _services: Services
 
     def finished(self, pending: PendingMessage, finished: Finished, run: Run) -> Answer:
-        """Answer with what the model said.
-
-        Args:
-            pending: what was asked, and read.
-            finished: what the model said.
-            run: what the turn took.
-        """
+        """Answer with what the model said."""
         inbound = pending.inbound
         asked = self._asked(pending, finished.heard)
         if inbound.occasion in ALONE:  # the model goes on elsewhere
@@ -91,9 +79,7 @@ class Outcomes(msgspec.Struct, eq=False):
         """Say that there is no answer.
 
         Args:
-            pending: what was asked, and read.
             failed: how the turn ended; None: none was begun, all attempts are used up.
-            given_up: how the message is settled, and why.
             run: what the turn took, if one was begun.
         """
         if failed is None:

@@ -38,11 +38,7 @@ class DraftStream:
     """The drafts of one turn's answer, sanitised and paced.
 
     Args:
-        turn_id: the turn that speaks.
-        inbound: the message that is answered.
-        session: the actor that sends the drafts and sets the timers.
         persona: who speaks, and which parts of its text people may see.
-        services: settings, and abilities of the connector.
     """
 
     __slots__ = (
@@ -167,13 +163,6 @@ class ProgressSignals:
 
     They end with the turn, however it ends: the session holds their timers, and a
     platform shows typing no longer than until the next renewal would be due.
-
-    Args:
-        turn_id: the turn.
-        inbound: the message that it answers.
-        session: the actor that sends and sets the timers.
-        agent: who writes.
-        services: settings, abilities of the connector, the time.
     """
 
     __slots__ = (

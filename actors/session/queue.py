@@ -259,7 +259,6 @@ class SessionQueue:
         queue_cap: most messages that wait; 0 refuses everything during a turn. As many
             again may wait of senders who have less than an equal part of these, and as
             many again cut short with the overflow policy `summarise`.
-        buffering: the busy policy and its settings.
 
     Raises:
         ValueError: `queue_cap` is negative.
@@ -683,8 +682,6 @@ def make_room(
     """Make room for a message by dropping or shortening its sender's oldest one.
 
     Args:
-        line: the messages that wait.
-        arrival: the new message.
         cap: most messages that wait in full.
         overflow: whether the oldest is dropped, shortened, or the new one refused.
 

@@ -38,12 +38,7 @@ TurnStep = answers.Answer | RetryAt | Superseded
 
 
 class RunningTurns:
-    """The attempts that run in a session, and their questions to people.
-
-    Args:
-        history: the conversation.
-        services: clock, store, counts, limits.
-    """
+    """The attempts that run in a session, and their questions to people."""
 
     __slots__ = ("_approvals", "_history", "_services", "attempts")
 
@@ -84,10 +79,7 @@ class RunningTurns:
         """Begin the turn of a message, if it is due and has attempts left.
 
         Args:
-            pending: the message, and those that share its turn.
             generation: as in the queue's `BeginTurn`.
-            session: the actor that sends and sets timers for the turn.
-            persona: whose turn it is.
             is_steered: whether messages that come during the turn are put into it.
         """
         services, inbound = self._services, pending.inbound

@@ -114,8 +114,6 @@ class Session(Actor):
 
     Args:
         key: names the conversation and its journal stream.
-        persona: who answers.
-        services: store, clock, counts, limits.
     """
 
     mailbox: ClassVar[MailboxConfig] = MailboxConfig(capacity=1024)

@@ -76,7 +76,6 @@ def as_claim(
     """Make the commit of an attempt that begins.
 
     Args:
-        pending: the message of the turn, and those that share it.
         stream: the journal stream of the turn's steps.
         now: Unix seconds.
         may_wait: whether the commit need not be durable at once.
@@ -97,7 +96,6 @@ def as_put_off(pending: PendingMessage, put_off: Postpone, now: float) -> Commit
     """Make the commit of an attempt that was called off and does not count.
 
     Args:
-        pending: the message of the turn, and those that share it.
         put_off: how often the turn was begun, and when it is begun again.
         now: Unix seconds.
     """
@@ -112,7 +110,6 @@ async def read_composition(store: Store, stream: str, inbound: Inbound) -> Compo
     """Read which messages shared a turn that was cut off.
 
     Args:
-        store: where to read.
         stream: the journal stream of the turn's steps.
         inbound: the first message of the turn.
 

@@ -56,7 +56,6 @@ def stop_for_room(inbound: Inbound, agents: Mapping[str, str]) -> Stop | None:
     None: the message is no `/stop`, or it calls an agent, or replies to one.
 
     Args:
-        inbound: the message.
         agents: names of the agents by their case-folded names.
     """
     called = inbound.mentions or mentioned(inbound.text, agents)

@@ -52,11 +52,8 @@ class TurnWatchdog(msgspec.Struct, eq=False):
     """Tells whether one turn runs, has stalled, or is stuck.
 
     Args:
-        turn_id: the turn.
         inbound: the message that it answers; for the log.
-        agent: whose turn it is.
         session: the actor that sets the timers.
-        services: clock, counts, limits.
     """
 
     _turn_id: str

@@ -58,11 +58,7 @@ async def conduct(
     """Ask `staff` about the directives that make and change agents.
 
     Args:
-        wishes: the directives.
-        inbound: the message that is answered.
         persona: who answers; only a conductor may do this.
-        services: the clock, and who the owners are.
-        turn: the actor that asks.
     """
     maker = maker_of(inbound, persona, services)
     staff = turn.find(names.STAFF)
@@ -131,10 +127,6 @@ async def carry_out(
 
     Args:
         said: the answer; directives in other people's words never count.
-        inbound: the message that is answered.
-        persona: who answers.
-        services: store, settings, memory.
-        turn: the actor that asks.
         sending: the files that go out already, and whether more may.
     """
     wants = in_earnest(said.others)

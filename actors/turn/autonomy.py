@@ -42,10 +42,7 @@ class Planner:
     """Asks the planner model for a decision.
 
     Args:
-        start: the turn of the slot.
         persona: who decides; its model is the planner's.
-        services: counts.
-        asking: calls the model.
     """
 
     def __init__(

@@ -138,8 +138,6 @@ class ModelCalls(msgspec.Struct, eq=False):
 
     Args:
         caller: the actor that makes them.
-        whose: who pays.
-        services: clock and counts.
     """
 
     _caller: Actor
@@ -161,9 +159,7 @@ class ModelCalls(msgspec.Struct, eq=False):
         """Call models until one answers, or none can.
 
         Args:
-            request: the request.
             model: name of the wanted model, from `[models.<name>]`.
-            hears: gets the streamed text.
             fits: whether the request fits a model; if not, the call fails with
                 `context`.
         """
@@ -198,7 +194,6 @@ class ModelCalls(msgspec.Struct, eq=False):
         """Give the text for people; at the operators' own terminal, what was said.
 
         Args:
-            text: for everybody else.
             why: names host, model and where the key is from; may be empty.
         """
         connector = self._whose.who.user.partition("/")[0]

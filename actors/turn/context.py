@@ -69,14 +69,7 @@ GRACE = 0.5
 async def remind(
     inbound: Inbound, persona: Persona, services: Services, turn: Actor
 ) -> Memories:
-    """Ask the memory for what is relevant to a message; after a failure, give nothing.
-
-    Args:
-        inbound: the message.
-        persona: who answers.
-        services: store, settings, notebook.
-        turn: the actor that asks.
-    """
+    """Ask the memory for what is relevant to a message; a failure gives nothing."""
     person = await knowing.person_of(turn, services, inbound)
     recalled = await _recall(inbound, person, (persona, services, turn))
     if recalled.relevant:
@@ -103,9 +96,6 @@ def memories_of(
     """Put together the memories of a prompt.
 
     Args:
-        inbound: the message.
-        person: who wrote it.
-        recalled: the memories of the agent.
         project: the operator's text about the active project.
         tasks: the next appointments, if the message is about such things.
     """

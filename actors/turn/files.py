@@ -63,8 +63,6 @@ async def enclose(
     Args:
         wants: all directives of the answer; only files count.
         sending: the files that go out already.
-        persona: whose folder.
-        services: has the port that copies.
     """
     wanted = [each for each in wants if isinstance(each, SendFile)]
     if not wanted:
@@ -114,10 +112,7 @@ async def with_images(
     """Send a tool's pictures with the answer, if the settings say so.
 
     Args:
-        result: the result of the tool.
         tool: its name; the files are named after it.
-        persona: has the setting.
-        services: has the port that keeps files.
     """
     enclosures = services.enclosures
     is_on = persona.config.send_tool_images
@@ -179,13 +174,7 @@ class ReadQuestion(msgspec.Struct, frozen=True):
 async def read_attachments(
     start: StartTurn, services: Services, turn: Actor
 ) -> ReadQuestion:
-    """Read the attachments of a question; without any it stays as it is.
-
-    Args:
-        start: the question.
-        services: has the port that reads, and the hooks.
-        turn: the actor that has hooks asked about what was read.
-    """
+    """Read the attachments of a question; without any it stays as it is."""
     inbound = start.inbound
     if not inbound.attachments:
         return ReadQuestion(start)

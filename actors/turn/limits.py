@@ -47,11 +47,7 @@ class RecordedCall(msgspec.Struct):
 
 
 class LoopDetector:
-    """Finds repetitions among the last calls of one turn.
-
-    Args:
-        limits: when to warn, to block and to break.
-    """
+    """Finds repetitions among the last calls of one turn."""
 
     __slots__ = ("_limits", "_made", "is_broken")
 

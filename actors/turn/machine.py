@@ -193,7 +193,6 @@ class TurnMachine:
         tools: names of the tools that may be called.
         max_rounds: most calls of the model, for each step of a plan; at least 1.
         denied: tools that may not be called, with the reason.
-        loops: when repeated calls are warned about, blocked, or end the turn.
         egress: which parts of the model's text people may see.
         tokens: most tokens of all rounds, read and written; 0: no limit.
 
@@ -487,7 +486,6 @@ def resume(turn: TurnMachine, steps: Iterable[Step]) -> Resumed:
     """Start a machine and bring it to the end of its recorded steps.
 
     Args:
-        turn: a new machine.
         steps: the recorded steps of earlier attempts, in order; may be empty.
     """
     recorded = list(steps)

@@ -43,8 +43,6 @@ class PermitPauses(msgspec.Struct, eq=False):
     """Pauses the permit of a turn while all of its calls wait for approval.
 
     Args:
-        session: who holds the permit.
-        turn_id: the turn.
         most: most seconds to wait for the permit again.
     """
 
@@ -68,7 +66,6 @@ class PermitPauses(msgspec.Struct, eq=False):
         """Ask people about a call; afterwards the turn holds its permit again.
 
         Args:
-            wanted: the question.
             within: most seconds to wait for the answer.
         """
         reply = self._session.ask(wanted, timeout=within)
@@ -123,11 +120,7 @@ def judge(
     """Decide whether a turn may use a tool.
 
     Args:
-        tool: the tool's description.
-        persona: the agent's autonomy and permissions.
         asked: the message, and the mode of its turn.
-        rules: the operator's rules.
-        there: which tools there are while another agent asks.
     """
     inbound, mode = asked
     config = persona.config
@@ -149,14 +142,7 @@ def judge(
 
 
 class ToolPermissions:
-    """Which tools of one turn are allowed, denied, or need an approval.
-
-    Args:
-        start: the turn.
-        persona: the agent's autonomy and permissions.
-        services: the operator's rules.
-        steps: records the decisions.
-    """
+    """Which tools of one turn are allowed, denied, or need an approval."""
 
     __slots__ = (
         "_persona",
@@ -231,7 +217,6 @@ class ToolPermissions:
         """Wait until a call is approved, or refused.
 
         Args:
-            call: the call.
             tool: its tool, with the worst effect that it may have.
             key: says which call of the message it is.
 

@@ -51,7 +51,6 @@ class PromptBuilder:
 
     Args:
         room: the question, and the conversation before it, which may be shortened.
-        persona: who answers.
         now: Unix seconds; all rounds of a turn get the same time, so that the provider
             finds the prompt in its cache.
     """
@@ -198,7 +197,6 @@ def window_of(
     Args:
         question: the message and its pictures.
         earlier: the conversation before it, and most characters of it to show.
-        persona: who answers.
         overheard: messages of others in the chat since the agent's last turn.
     """
     (inbound, images), (history, max_chars) = question, earlier
@@ -257,10 +255,7 @@ class ConversationWindow:
     """The conversation before one question, shortened if it is too long.
 
     Args:
-        turn: the actor that asks the session.
-        start: the question.
         persona: has the context window, if the table of the model does not.
-        services: settings.
     """
 
     __slots__ = (

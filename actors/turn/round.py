@@ -71,8 +71,6 @@ def first_choice(persona: Persona, start: StartTurn, chosen: str = "") -> str:
     """Give the chosen model, else the model of a routing hint, else the agent's own.
 
     Args:
-        persona: whose turn it is.
-        start: the question.
         chosen: the model that the person has chosen; empty: none.
     """
     if chosen:
@@ -90,8 +88,6 @@ async def plan(
     """Ask a cheap model whether this needs several steps, if the settings want it.
 
     Args:
-        persona: whose turn it is.
-        start: the question, and the conversation before it.
         chosen_model: the model that the person has chosen; empty: none.
         ask: sends a request to a model; gives its text, or None if there is none.
         project: name of the project that the person works on; empty: none.
@@ -148,15 +144,7 @@ class UnheardRound(NoListener):
 
 
 class ModelRounds:
-    """The model calls of one turn, round by round.
-
-    Args:
-        turn: the actor that makes the calls.
-        start: the question, and the conversation before it.
-        persona: whose turn it is.
-        services: clock, counts, models.
-        words: gets the streamed text.
-    """
+    """The model calls of one turn, round by round."""
 
     __slots__ = (
         "_calling",

@@ -46,8 +46,6 @@ def set_model(config: AgentConfig, kind: str, *, is_part: bool = False) -> str:
     """Give the model of a kind of scheduled turn; empty: the agent's own.
 
     Args:
-        config: of the agent.
-        kind: of its appointment.
         is_part: whether it is one group of a long checklist: worth the strong model.
     """
     if kind == "autonomous":

@@ -67,7 +67,6 @@ class StepJournal:
 
     Args:
         start: the turn; has the stream, and whether there may be steps.
-        services: store and clock.
     """
 
     def __init__(self, start: StartTurn, services: Services) -> None:

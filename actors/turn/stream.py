@@ -34,7 +34,6 @@ class AnswerStream(msgspec.Struct, eq=False):
     Args:
         turn: the actor that sends it.
         start: the session that gets it, and whether people see drafts.
-        services: the clock.
         egress: which parts of the text people may see.
     """
 
@@ -100,7 +99,6 @@ class AnswerStream(msgspec.Struct, eq=False):
         Args:
             key: two notices with the same key are sent once.
             text: for the people in the chat.
-            status: what it is about.
         """
         self.tell()
         start = self._start

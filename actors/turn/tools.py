@@ -101,11 +101,7 @@ class ToolCalls:
     """Runs the tool calls of one turn.
 
     Args:
-        start: the turn.
         persona: has the tools, and the agents that it may delegate to.
-        services: clock, counts, limits.
-        steps: the recorded steps of the turn.
-        words: sends people a notice that a tool runs.
         colleagues: the tools that ask other agents.
     """
 
@@ -230,12 +226,7 @@ class ToolCalls:
         calls: list[ToolCall],
         returned: Callable[[rules.ToolReturned], Awaitable[None]],
     ) -> None:
-        """Run the calls of one round side by side.
-
-        Args:
-            calls: the calls.
-            returned: gets each result, one after the other or at once.
-        """
+        """Run the calls of one round side by side."""
         resting = self.permits.resting
 
         async def run(call: ToolCall) -> None:

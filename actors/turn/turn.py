@@ -238,10 +238,6 @@ class TurnLoop:
     """The rounds of one turn, from the question to the outcome.
 
     Args:
-        start: the question.
-        persona: who answers.
-        services: store, clock, limits.
-        asking: calls the model.
         colleagues: the other agents that it may ask.
     """
 

@@ -67,10 +67,8 @@ def judge(
     """Decide what is done with an event that was just tried.
 
     Args:
-        posted: the result.
         attempts: tries so far, with this one.
         made_at: Unix seconds of the event.
-        policy: of the webhook.
         now: Unix seconds.
         chance: random number from 0 to 1, for the spread.
     """

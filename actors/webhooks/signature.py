@@ -94,10 +94,8 @@ def sign(key: bytes, name: str, at: int, body: bytes) -> str:
     """Make the signature of scheme `standard`.
 
     Args:
-        key: the shared key.
         name: the delivery's id; has no full stop.
         at: Unix seconds of this attempt.
-        body: as it is sent.
     """
     digest = _digest(key, f"{name}.{at}.".encode() + body)
     return f"v1,{base64.b64encode(digest).decode()}"
@@ -120,10 +118,8 @@ def verify(
     """Decide whether a request is accepted.
 
     Args:
-        scheme: how the sender signs.
         keys: one of them must have signed it.
         headers: by name in lower case.
-        body: as it arrived.
         now: Unix seconds.
         window: seconds by which the sender's clock may differ, both ways.
     """

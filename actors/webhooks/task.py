@@ -40,9 +40,7 @@ def read(webhook: str, event: str, body: bytes) -> WebhookPayload:
     """Decode a body.
 
     Args:
-        webhook: name in the settings.
         event: from a header; empty: the body's `type`.
-        body: as it arrived.
 
     Raises:
         NoJsonError: it is not JSON.
@@ -84,7 +82,6 @@ def task_text(
     Args:
         key: key of frames around untrusted text.
         task: what the operator wants done.
-        told: the payload.
         fields: paths of what the agent sees of it; none: all of it.
         most: most characters of that.
     """

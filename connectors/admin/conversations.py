@@ -345,10 +345,7 @@ def read_conversations(  # noqa: PLR0913  each filter has a name
     """List conversations, the one with the newest message first.
 
     Args:
-        rows: the database.
         limit: most of them to give.
-        complain: told of rows that cannot be read.
-        past: where the page begins.
         agent: only this one's; empty: all.
         connector: only those there; empty: all.
         fits: says which of these are wanted.
@@ -380,8 +377,6 @@ def read_story(
     """Give one page of a conversation's events; without `before` or `after` the last.
 
     Args:
-        rows: the database.
-        stream: its whole name.
         limit: most events to tell.
         key: checks receipts of tool calls; empty: none is checked.
         before: number of the event up to which they are wanted; 0: to the last.

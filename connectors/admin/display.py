@@ -147,13 +147,7 @@ class QueueJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def job_of(row: StoredMessage, rows: Inspection, complain: Complain) -> QueueJob:
-    """Describe a message.
-
-    Args:
-        row: of the inbox.
-        rows: where it is looked up which agent answers it.
-        complain: told of rows that cannot be read.
-    """
+    """Describe a message."""
     inbound = decoded(row, Inbound)
     place = None if inbound is None else inbound.address
     return QueueJob(

@@ -71,7 +71,6 @@ async def ask_all(probes: Iterable[Probe], seconds: float = TIMEOUT) -> list[Fin
     """Ask all of them; give what was found in their order.
 
     Args:
-        probes: what to ask.
         seconds: that each may take.
     """
     asked = list(probes)
@@ -135,7 +134,6 @@ async def look_at_port(
 
     Args:
         place: of the connector in the settings.
-        host: where it listens.
         port: likewise; 0 is any.
         who_has: asks who holds it; nothing, if that is no Callboard.
     """

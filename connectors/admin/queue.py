@@ -137,10 +137,8 @@ def read_jobs(
     """List messages, the newest first.
 
     Args:
-        rows: the database.
         statuses: which; see `STATES`.
         limit: most messages to give, below `MAX_ROWS`.
-        complain: told of rows that cannot be read.
         past: where the page begins; 0: with the newest.
         with_short: whether to look up the beginnings of ids.
     """
@@ -183,10 +181,8 @@ def collect(
     """Look up a message with its conversation, deliveries and steps.
 
     Args:
-        rows: the database.
         name: the message's id, or its beginning.
         key: checks receipts of tool calls; empty: none is checked.
-        complain: told of rows that cannot be read.
         find: gives the streams whose names end so; None: `rows` does, which reads all
             names there are.
 

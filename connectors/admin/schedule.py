@@ -123,10 +123,8 @@ def read_runs(
     """Read the last slots.
 
     Args:
-        rows: the database.
         prefix: how the appointment's id begins.
         limit: most slots to give.
-        complain: told of rows that cannot be read.
         agent: only this one's; None: all.
         since: Unix seconds before which nothing is wanted.
     """
@@ -162,7 +160,6 @@ def write(
     """Store an appointment as it is now; None: stored, else why not.
 
     Args:
-        database: where.
         row: the appointment as it was read; version 0: it is new.
         it: what it is to be; None: it is to go.
     """

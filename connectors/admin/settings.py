@@ -152,7 +152,6 @@ class SettingsEditor(Protocol):
         """Check a change.
 
         Args:
-            name: the setting's dotted name.
             text: what it is to be, as TOML has it; None: as it is.
 
         Raises:
@@ -164,7 +163,6 @@ class SettingsEditor(Protocol):
         """Check a change once more, and write it.
 
         Args:
-            name: the setting's dotted name.
             text: what it is to be.
             mark: of the proposal that somebody agreed to.
 
@@ -203,7 +201,6 @@ def toml_lines(
     """Write settings as TOML, each with a comment that names its origin.
 
     Args:
-        settings: all there are.
         inside: only those of this table, by its names; nothing: all.
         only_changed: leave out those that nobody has set.
     """
@@ -332,7 +329,6 @@ def path_of(database: Path, node: str = "") -> Path:
     """Say where the file of a database is.
 
     Args:
-        database: its path.
         node: whose; nodes share the folder, and each has a file of its own.
     """
     if node:
@@ -368,7 +364,6 @@ def flat(config: AppConfig, key: bytes) -> Flat:
     """Write settings so that two can be compared, and no secret is seen.
 
     Args:
-        config: the settings.
         key: what marks of secrets are made with.
     """
 
@@ -397,7 +392,6 @@ class AppliedFile:
     """The file, for the life of the process that is run by these settings.
 
     Args:
-        database: beside which it is.
         key: what marks of secrets are made with.
         source: the settings file; None: not known.
         admin: host and port at which operators can ask; None: nowhere.
@@ -458,7 +452,6 @@ class AppliedFile:
         If that fails, nothing stands there: what stood there is in use no longer.
 
         Args:
-            config: the settings in use.
             at: Unix seconds.
             told: what waits for a restart, and what is wrong with what is saved.
         """
@@ -514,7 +507,6 @@ def read_applied(database: Path, node: str = "") -> Applied | None:
     """Read what the process that has a database goes by; None: none runs.
 
     Args:
-        database: its path.
         node: which of several nodes is meant; empty: the process that is alone, or the
             first node on this machine.
 

@@ -88,8 +88,6 @@ def read_tree(
     """Put the actors into their tree.
 
     Args:
-        actors: all that live.
-        redact: takes secrets out of texts of errors.
         top: only this one and those below, in the order of their names; empty, or not
             there any more: all. `find_name` says whom people mean.
         past: of its children, only those whose names come after this one.
@@ -161,7 +159,6 @@ def by_name(
     """Give a page of children in the order of their names, and its last name.
 
     Args:
-        below: all children.
         past: only those whose names come after this one.
 
     Returns:
@@ -200,7 +197,6 @@ def find_name(actors: Iterable[str], wanted: str) -> str:
     """Give the whole name of the one actor that is meant.
 
     Args:
-        actors: the names of all.
         wanted: a whole name, or the last parts of one; of several an agent counts.
 
     Raises:

@@ -110,10 +110,8 @@ def sum_up(
     """Sum up by name, in the order of the names; the last one is all together.
 
     Args:
-        rows: the database.
         by: a key of `NAMES` or `PARTS`.
         since: Unix seconds; what was stored before is left out.
-        complain: told of rows that cannot be read.
         until: Unix seconds; what was stored then or later is left out.
     """
     total = UsageSum(TOTAL)
@@ -176,12 +174,9 @@ class UsageBook:
         """Sum up by name.
 
         Args:
-            rows: the database.
             by: a key of `NAMES` or `PARTS`.
             span: Unix seconds of its beginning, which is taken to the whole hour, and
                 of now.
-            clock: says how long it takes.
-            complain: told of rows that cannot be read.
         """
         first, last = int(span[0] // HOUR), int(span[1] // HOUR)
         began, sums, total = clock.monotonic(), dict[str, UsageSum](), UsageSum(TOTAL)
@@ -266,10 +261,7 @@ def budget_statuses(
     """Add up the calls for each budget of the settings.
 
     Args:
-        rows: the database.
-        config: the settings.
         now: Unix seconds.
-        complain: told of rows that cannot be read.
     """
     kept = tuple(map(as_budget, config.budgets))
     budgets = Budgets(kept, zone_of(config))
@@ -416,7 +408,6 @@ class Trends:
         Args:
             now: Unix seconds.
             span: seconds; at most a day.
-            points: how many pieces.
         """
         size, end = span / points, now
         found = [Minute() for _ in range(points)]
@@ -460,7 +451,6 @@ def sample_of(figures: Iterable[Figure], at: float, queue_age: float) -> Sample:
 
     Args:
         figures: of `runtime.telemetry.metrics.Metrics`.
-        at: Unix seconds.
         queue_age: seconds for which the oldest message waits.
     """
     sums: dict[str, float] = {}

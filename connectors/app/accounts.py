@@ -52,7 +52,6 @@ def edges_specs(
     Without anybody who needs the loop, it is not.
 
     Args:
-        bridge: to the loop.
         transports: the connectors, as they are when it starts.
         admin: the server that operators ask; None: there is none.
     """
@@ -173,7 +172,6 @@ class Doors:
     """The connectors of a running company.
 
     Args:
-        app: the company.
         serves: says which connectors are to run by some settings; None: those that
             run now, whatever the settings say.
     """
@@ -235,7 +233,6 @@ class Doors:
         """Bring a connector to rest, and end it.
 
         Args:
-            name: which.
             within: seconds for what it has taken in.
 
         Raises:
@@ -263,9 +260,7 @@ class Doors:
         """Start a connector.
 
         Args:
-            name: which.
             transport: made by `prepare`.
-            by: the settings it was made from.
 
         Raises:
             KernelError: it does not start.
@@ -326,7 +321,6 @@ def reserve(transport: Transport, given: socket.socket | None = None) -> None:
     """Take the address of a transport that has one.
 
     Args:
-        transport: any.
         given: what listens there already.
 
     Raises:

@@ -174,10 +174,7 @@ class Steward(Actor):
     Ends: with the system.
 
     Args:
-        source: what the files are to tell.
-        desks: the agents' folders.
         every: seconds between two looks.
-        count: of files, by what became of them.
     """
 
     deadline: ClassVar[float | None] = 300.0
@@ -238,7 +235,6 @@ def steward_spec(
 
     Args:
         sources: gives what the files are to tell, and where they are, as it is then.
-        metrics: where the files are counted.
     """
     count = metrics.counter(
         "callboard_workspace_guides",

@@ -309,7 +309,6 @@ async def open_app(  # noqa: PLR0913  what a company is made of
     """Run a company until the block ends; then stop it in order.
 
     Args:
-        config: checked settings.
         transports: which connector accounts to run, and how each is made.
         redact: takes secrets out of what the audit keeps.
         private: files of settings and secrets, which no program may reach.

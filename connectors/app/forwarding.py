@@ -47,8 +47,6 @@ class ConnectionForwarder:
     that come while none does wait for it, also if it is this one in the end.
 
     Args:
-        node: knows where the company runs.
-        nursery: for connections, which outlive the standing by.
         tell: told in a line where it listens.
     """
 
@@ -72,7 +70,6 @@ class ConnectionForwarder:
         """Listen until something has happened; gives what listens, by connector.
 
         Args:
-            config: the settings.
             until: waits for that.
             beside: connectors that run in this process.
             given: by connector, what listens for it already.

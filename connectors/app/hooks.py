@@ -66,13 +66,7 @@ class Hooking:
     def branches(
         self, metrics: Metrics, store: Store, clock: Clock
     ) -> tuple[ChildSpec, ...]:
-        """Say how the actors of all hooks are started; nothing if there are none.
-
-        Args:
-            metrics: where they are counted.
-            store: where it is written down how they are doing.
-            clock: what time it is.
-        """
+        """Say how the actors of all hooks are started; nothing if there are none."""
         if not self.hooks:
             return ()
         made = cast("Branches", importlib.import_module(TREE).branches)

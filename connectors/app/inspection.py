@@ -95,9 +95,7 @@ class Gauges:
     """Shows scrapers what nobody counts: readiness, what waits, what is left.
 
     Args:
-        metrics: where they are shown.
         database: has what waits; read in threads.
-        clock: what time it is.
     """
 
     def __init__(self, metrics: Metrics, database: Database, clock: Clock) -> None:
@@ -229,7 +227,6 @@ class Gauges:
         """Write all metrics; what does not answer is not ready.
 
         Args:
-            accept: what the scraper takes.
             is_fresh: whether `refresh` has just succeeded.
 
         Returns:

@@ -194,7 +194,6 @@ class Stock:
         """Make one of changed settings, in a thread: it may load whole libraries.
 
         Args:
-            config: the settings.
             private: files of settings and secrets; programs that are started from now
                 on cannot reach them.
 
@@ -224,9 +223,6 @@ async def open_stock(
     """Make the sandbox; try it at once if some program is sure to be started.
 
     Args:
-        config: checked settings.
-        clock: the time.
-        metrics: show what of the sandbox is in force.
         private: files of settings and secrets, which no program may reach.
 
     Raises:

@@ -156,8 +156,6 @@ class CompanyNode:
     """This process among the others.
 
     Args:
-        config: the settings.
-        desk: the connection for its row and its leases.
         key: of the database's folder; see `receipt_key`.
         clock: seconds, monotonic.
     """

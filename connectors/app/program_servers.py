@@ -123,7 +123,6 @@ def preparing(config: AppConfig, folder: Path) -> Prepare:
     """Make what puts the file there; put right what the last process left.
 
     Args:
-        config: checked settings.
         folder: where the folders of conversations are: `<agent>/<conversation>`.
     """
     told = ProgramServers(config)

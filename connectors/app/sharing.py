@@ -55,9 +55,6 @@ class SharedWork:
     """What a node does of the company's work, as its leases come and go.
 
     Args:
-        app: the company in this process.
-        seat: as which node, and its duties, which are changed here.
-        reloading: starts and ends connectors.
         forwarder: passes connections on to what is not shared, while that is elsewhere.
     """
 

@@ -34,9 +34,6 @@ class Drain:
     """Brings a running company to rest.
 
     Args:
-        system: the company.
-        store: knows what is under way.
-        clock: the wall clock.
         connectors: names of the connectors that are to rest.
         is_the_end: whether all rests: then appointments do, too.
         is_mine: whether chats of a connector and a part are worked on here; see

@@ -106,9 +106,6 @@ def make_sources(
     """Read the skills, and say how the servers are started.
 
     Args:
-        config: checked settings.
-        sandbox: starts the servers' programs.
-        metrics: where the servers are counted.
         find: gives a living actor by its name.
         before: those of earlier settings, whose figures and uses go on.
     """
@@ -213,8 +210,6 @@ def brought_by(
     """Read the servers of those skills that may have theirs started.
 
     Args:
-        config: says which.
-        skills: all there are.
         servers: those of the settings, whose prefixes are taken.
     """
     may = {

@@ -86,9 +86,7 @@ class CountingExporter(SpanExporter):
     """Passes steps on, and counts what became of them; called in a thread.
 
     Args:
-        exporter: sends them.
         most: how many may wait.
-        counter: of the steps, by what became of them.
         target: where they are sent, for the log.
     """
 
@@ -150,11 +148,7 @@ class MessageTracer:
     """Makes a span of each step, and hands it to a thread that sends it.
 
     Args:
-        exporter: sends spans.
-        sampler: says which messages are traced.
-        resource: what OpenTelemetry is told of this program.
         kinds: `kind` of each of `[models.<name>]`.
-        clock: the wall clock.
     """
 
     def __init__(
@@ -332,10 +326,7 @@ def open_tracer(
     """Make what sends traces, by the settings and by OpenTelemetry's variables.
 
     Args:
-        config: the settings.
         kinds: `kind` of each of `[models.<name>]`.
-        clock: the wall clock.
-        metrics: where is counted what became of the steps.
 
     Returns:
         None if OTEL_SDK_DISABLED is true.

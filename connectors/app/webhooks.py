@@ -71,9 +71,6 @@ class Poster:
     """Sends the events of one webhook; an `actors.webhooks.messages.Post`.
 
     Args:
-        url: where to.
-        key: what it is signed with.
-        fetch: the way out.
         wall: gives Unix seconds.
     """
 
@@ -190,7 +187,6 @@ class Announcing:
     """Has events stored and sent; on the kernel's thread only.
 
     Args:
-        services: store, clock, ids, and who is told of what.
         find: finds an actor by its name.
     """
 

@@ -371,8 +371,6 @@ class Bridge:
         until then it goes on counting as under way.
 
         Args:
-            fn: called in the kernel.
-            args: its arguments.
             owner: the server that asks: one has three quarters of `max_asks` at most;
                 empty: nobody in particular.
 

@@ -127,14 +127,7 @@ class AgentAccount:
 
 
 class AccountHealth:
-    """Tells the log, the metrics and `/readyz` whether an account hears its platform.
-
-    Args:
-        account: which one.
-        metrics: those of its connector.
-        clock: gives Unix seconds.
-        log: that of the platform.
-    """
+    """Tells log, metrics and `/readyz` whether an account hears its platform."""
 
     def __init__(
         self,
@@ -156,9 +149,6 @@ class AccountHealth:
 
         Platforms refuse good tokens, too, for a while; and operators mend what is
         wrong there, such as a bot's rights.
-
-        Args:
-            listen: listens until the account is not let in.
         """
         while True:
             await listen()
@@ -213,8 +203,6 @@ class AccountHealth:
         """Note that the account is not let in, and tell its operator what to do.
 
         Args:
-            error: why.
-            connector: the connector's name.
             cure: what its operator has to do; `{place}` stands for the settings key.
         """
         account = self._account
@@ -269,8 +257,6 @@ def window_closed(
     """Say that a platform takes no words now, as nobody has written lately.
 
     Args:
-        delivery: what was to be said.
-        why: the platform's rule.
         log: where the operator is told; None: they have been told of this delivery.
         is_kept: whether it waits for somebody to write (`outside_window = "keep"`).
     """
@@ -326,11 +312,6 @@ class AccountsTransport(PlatformTransport, Generic[Account, Listener]):
 
     If several accounts hear a message, one of them submits it. An agent's answers go
     out by its own account, if that is there.
-
-    Args:
-        log: that of the platform.
-        accounts: by agent, in the order of the settings.
-        listeners: the accounts' listeners, likewise.
     """
 
     def __init__(
@@ -382,11 +363,8 @@ class PlatformCounters:
     """The metrics that all connectors of one platform share.
 
     Args:
-        metrics: where they are registered.
-        events: counts what came, by outcome.
         heard: shows when an account last heard from the platform, in Unix seconds.
         up: shows 1 while an account hears the platform.
-        further: counts further things, by their names here.
     """
 
     def __init__(
@@ -430,11 +408,5 @@ class PlatformMetrics(Generic[Outcome_contra]):
         self.count("gaps", account, "filled" if is_filled else "open")
 
     def count(self, what: str, account: str, *labels: str) -> None:
-        """Count once in one of the platform's counters.
-
-        Args:
-            what: the counter's name among those of the platform.
-            account: whose; the agent's name.
-            labels: the value of its further label, if it has one.
-        """
+        """Count once in one of the platform's counters."""
         self._counters.counters[what].add(1, self._connector, account, *labels)

@@ -54,8 +54,6 @@ class KeptRows(Generic[Value]):
         """Keep a value.
 
         Args:
-            name: whose it is.
-            value: what is kept in the place of an earlier one.
             may_wait: whether it may be lost with the machine: then an older one is
                 there again.
         """
@@ -103,12 +101,7 @@ async def read_bookmark(read: Callable[[], Awaitable[T]], log: EventLog) -> T:
 
 
 class StoredBookmarks:
-    """Bookmarks in the database; see the port. Both methods raise `StoreError`.
-
-    Args:
-        shelf: where the connector's rows lie.
-        kind: of the rows; each platform has its own.
-    """
+    """Bookmarks in the database; see the port. Both methods raise `StoreError`."""
 
     def __init__(self, shelf: ConnectorShelf, kind: str) -> None:
         self._places = KeptRows(shelf, kind, BookmarkRow)

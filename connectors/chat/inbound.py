@@ -276,7 +276,6 @@ def attachment(name: str, content: bytes) -> Attachment:
 
     Args:
         name: as its sender calls it; a path is cut to its last part.
-        content: its bytes.
     """
     kind = media_type(content)
     top = kind.partition("/")[0]
@@ -334,8 +333,6 @@ class Submission:
         """Have a message stored.
 
         Args:
-            inbound: as it came, with nothing fetched.
-            ingress: who stores it.
             fill: asked only for those who may write: a stranger has us carry nothing;
                 None: there is nothing to fetch.
 

@@ -131,9 +131,6 @@ class ClientOutbox:
     clients whose chats it works on; what others did before is learnt when it matters.
 
     Args:
-        store: the database.
-        clock: gives Unix seconds.
-        connector: the name of the connector.
         most: messages kept of one client.
     """
 
@@ -191,7 +188,6 @@ class ClientOutbox:
         as none may mean two messages.
 
         Args:
-            chat: its conversation.
             is_passing: whether it cannot come back.
             claims: the number of the last message that it has, by its own word.
 
@@ -280,7 +276,6 @@ class ClientOutbox:
         """Forget a client, and all that was said to it.
 
         Args:
-            chat: whose.
             known: as it must still be; None: as it may be.
 
         Returns:

@@ -453,7 +453,6 @@ def setting_of(config: ConnectorConfig | None, key: str, default: T) -> T:
 
     Args:
         config: the settings of one connector; None: it is in no settings file.
-        key: which setting.
         default: what counts where the kind lacks it; of the same type.
     """
     return cast("T", getattr(config, key, default))

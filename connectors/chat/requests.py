@@ -126,7 +126,6 @@ class BusyError(PlatformError):
     """The platform could not be reached, or has too much to do.
 
     Args:
-        text: what happened.
         retry_after: seconds it asked us to wait, or None.
     """
 
@@ -147,7 +146,6 @@ class RefusedError(PlatformError):
     """The platform refuses this request for good.
 
     Args:
-        text: what happened.
         code: the platform's own word or number for it, as `M_FORBIDDEN` or `10003`;
             empty if it has none.
         status: of HTTP; 0 where that says nothing.
@@ -170,9 +168,6 @@ class ShutOutError(PlatformError):
 
 def wait_asked(headers: Mapping[str, str]) -> float | None:
     """Return the seconds of an answer's `Retry-After`; None if it has none.
-
-    Args:
-        headers: by their small names.
 
     Returns:
         No more than `LONGEST_ASKED`.
@@ -221,7 +216,6 @@ async def until_answered(
 
     Args:
         ask: asks once.
-        note: is told of each failure.
         within: seconds after which no further try is begun; None: for ever.
 
     Raises:
@@ -293,7 +287,6 @@ class HttpPool:
 
     Args:
         network: carries the requests; None: the network does.
-        most: connections held at once.
         too_much: the error for an answer that is too long or compressed.
     """
 
@@ -346,13 +339,9 @@ class HttpPool:
         """Send a request, and read its whole answer, whatever its status.
 
         Args:
-            method: of HTTP.
-            url: the whole address.
             within: seconds for all of it.
             silence: seconds in which the server may say nothing, if that is less.
             most: bytes of the answer, unless it says no.
-            upload: goes with it.
-            content: what the request says.
 
         Raises:
             BusyError: it cannot be reached, or nobody listens now, or a file that goes
@@ -466,7 +455,6 @@ async def fetch_linked(
     """Fetch a file at once: its address holds for a while only.
 
     Args:
-        file: which.
         places: addresses of servers from which files are fetched, and no others.
         most: bytes.
         platform: what people call where it is from.

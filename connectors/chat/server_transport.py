@@ -55,7 +55,6 @@ class ListenError(OSError):
     """A server cannot listen where the settings say; the text says why.
 
     Args:
-        text: what is wrong, and what to do.
         is_taken: whether another program has the address.
     """
 
@@ -275,7 +274,6 @@ class AwaitedMessages:
     a process before this one accepted or ended it.
 
     Args:
-        connector: the name of the connector.
         tell: called with each message that is over.
     """
 

@@ -150,7 +150,6 @@ def find_settings(
 
     Args:
         given: from `--config` or the environment; None if neither says anything.
-        folder: the current directory.
         may_fall_back: True takes the shipped offline settings if there are none.
 
     Raises:
@@ -181,7 +180,6 @@ def tell_problems(error: SettingsError, kind: str = "") -> None:
     """Write each problem as `file:line:column: text`, as compilers do.
 
     Args:
-        error: one problem, or several.
         kind: put before the text, such as `warning: `.
     """
     for problem in error.problems:

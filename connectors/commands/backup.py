@@ -143,9 +143,6 @@ def put_back(
     """Put what an archive holds in the place of what is there; no server may run.
 
     Args:
-        choice: the database.
-        app: settings, which say where all of it belongs.
-        archive: the archive.
         is_agreed: asked once it is known to be whole.
 
     Returns:
@@ -252,7 +249,6 @@ def open_as_before(place: Path, before: Path) -> None:
     the personas that root keeps.
 
     Args:
-        place: what was put back.
         before: what was there. Where it lacks a file, its own folder's mode counts.
     """
     for each in (place, *place.rglob("*")):
@@ -281,9 +277,6 @@ def superseded(folder: Path, end: str, keep: int, newest: Path) -> Iterator[Path
     """Give the backups in a folder but for the newest; others' files never.
 
     Args:
-        folder: where they are.
-        end: of their names.
-        keep: how many stay.
         newest: the one just made, whatever the clock said when others were named.
     """
     known = [
@@ -449,7 +442,6 @@ def unfinished_in(copy: Database, now: float) -> Unfinished | None:
     """Count the open work in a copy.
 
     Args:
-        copy: a database that nobody changes.
         now: Unix seconds; what was to happen until then is due.
 
     Returns:

@@ -164,12 +164,7 @@ async def _talk(
 
 
 def make_face(database: Path, where: str) -> PlainChat | ScreenChat:
-    """Choose what is shown: a screen, or plain lines where there is none.
-
-    Args:
-        database: beside which the history of what was typed is kept.
-        where: which company this is.
-    """
+    """Choose what is shown: a screen, or plain lines where there is none."""
     console = StandardConsole(sys.stdin, sys.stdout)
     if console.is_interactive and os.environ.get("TERM", "dumb") != "dumb":
         # Why here: it takes a quarter of a second, and pipes need none of it.

@@ -333,9 +333,7 @@ def erase(
     """Erase what is a person's; the database is claimed.
 
     Args:
-        database: where it is.
         settings: by which audit records are kept, if they are known.
-        accounts: all of the person.
         keeps_orders: whether orders to erase stay: whoever waits for one looks at it.
     """
     known, found = traces(database, accounts), FoundRows()

@@ -83,7 +83,6 @@ def state_of(node: KnownNode, owner: str, *, has_work: bool) -> str:
     """Say what a node does.
 
     Args:
-        node: which.
         owner: the one that runs the company.
         has_work: whether it has parts or connectors.
     """

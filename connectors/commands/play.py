@@ -70,9 +70,6 @@ class RoomPlayer:
     """Says each line when it is its turn.
 
     Args:
-        play: what is said.
-        room: where.
-        drain: tells whether anybody still works at an answer.
         pace: seconds between two lines; None: the next is said when all is quiet.
         patience: most seconds until all must be quiet.
     """

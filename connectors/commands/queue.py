@@ -149,9 +149,6 @@ def job_cells(
     """Give the columns of one message.
 
     Args:
-        job: the message as people look at it.
-        row: the message as it is stored.
-        name: its id, abbreviated.
         now: Unix seconds.
     """
     waits = row.due_at - now if job.status == "pending" else 0.0

@@ -120,7 +120,6 @@ class RecordComparison:
     """Compares the records of a database with its journal.
 
     Args:
-        rows: the database.
         audited_since: Unix seconds; audit records of earlier events may be gone.
     """
 
@@ -172,8 +171,6 @@ def repairs(
     """Write each record that is missing or different, with the time of its event.
 
     Args:
-        comparison: finds them.
-        keep: says what the audit keeps.
         left: is told what cannot be repaired.
     """
     for found in comparison.differences():

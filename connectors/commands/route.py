@@ -100,7 +100,6 @@ def examine(
 
     Args:
         database: there may be none.
-        sent: the message.
         agents: what people call each of them, by name.
 
     Raises:
@@ -380,8 +379,6 @@ def as_known(
     """Give agents as the settings write them, however somebody did.
 
     Args:
-        option: where they were named.
-        named: how.
         agents: as they are written, by their names in small letters.
 
     Raises:

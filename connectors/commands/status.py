@@ -106,7 +106,6 @@ def find_door(
     """Find out where a running company can be asked: its admin address, if it has one.
 
     Args:
-        app: its settings.
         connector: an HTTP server to ask instead.
         running: what the process that serves has noted; None: not known.
 

@@ -32,7 +32,6 @@ def slash_hint(written: str, connectors: Iterable[str], otherwise: str) -> str:
 
     Args:
         written: what stands there; `telegram:1` is meant as `telegram/1`.
-        connectors: those that there are.
         otherwise: the hint for anything else.
     """
     connector, _, rest = written.partition(":")
@@ -78,7 +77,6 @@ def check_open_door(way: Way, host: str, *, has_key: bool) -> Iterator[Complaint
     """Refuse a server that others can reach and anybody may use.
 
     Args:
-        way: the connector.
         host: the address on which it listens.
         has_key: whether clients need a key.
     """

@@ -225,8 +225,6 @@ class AddressRules:
 
         Args:
             host: as it was written: a name, or the address itself.
-            port: TCP port.
-            address: where the name leads.
         """
         if self.is_door(host, port):
             return ""

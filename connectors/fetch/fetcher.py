@@ -462,7 +462,6 @@ class GuardedTransport(httpx.AsyncBaseTransport):
 
     Args:
         rules: who may be connected to.
-        resolve: finds a name's addresses.
         ssl_context: how servers are known; None trusts what certifi does.
         max_connections: most connections at once; further requests wait.
         keepalive: seconds that a connection may wait for its next request; 0: none.
@@ -561,9 +560,7 @@ class Fetcher:
     """Fetches what people and models ask for; the only way out for that.
 
     Args:
-        config: what is allowed, and how much.
         doors: hosts with ports that settings name elsewhere, as in `[fetch] allow`.
-        resolve: finds a name's addresses.
         ssl_context: how servers are known; None trusts what certifi does.
 
     Raises:

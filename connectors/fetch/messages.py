@@ -118,7 +118,6 @@ def decode_text(body: bytes, declared: str = "") -> str:
     """Read a body's letters; what cannot be read is a replacement character.
 
     Args:
-        body: all of it.
         declared: the header `Content-Type`, which may name the charset.
     """
     for mark, charset in BOMS:

@@ -114,7 +114,6 @@ def write_archive(
 
     Args:
         target: the archive; replaced if it exists.
-        parts: what it holds.
         about: its manifest, without files.
         advance: told how many bytes are done, those read again included.
 
@@ -144,7 +143,6 @@ class Packing:
     """Writes the members of one archive.
 
     Args:
-        tar: the archive.
         about: its manifest, without files.
         advance: told how many bytes are done.
         beside: a folder with room for a copy of each file.
@@ -245,7 +243,6 @@ def read_archive(archive: Path, advance: Advance, into: Path | None = None) -> M
     """Read an archive to its end, check every file, and give its manifest.
 
     Args:
-        archive: the file.
         advance: told how many bytes are done.
         into: an empty folder that its files are written to; None: nowhere.
 

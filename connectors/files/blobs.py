@@ -78,7 +78,6 @@ class BlobFolder:
     Args:
         folder: made when something is kept first.
         config: how much may be in it.
-        clock: the wall clock.
     """
 
     def __init__(self, folder: Path, config: FilesConfig, clock: Clock) -> None:

@@ -59,7 +59,6 @@ async def wait_changed(
     """Wait until files look different, and have done so for a moment.
 
     Args:
-        known: how they looked.
         within: seconds after which to return anyway.
         every: seconds between two looks.
 

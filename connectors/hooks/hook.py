@@ -119,8 +119,6 @@ class PendingQuestion:
     """One question, and who waits for its answer.
 
     Args:
-        asked: the question.
-        reply: of who waits.
         due: seconds on trio's clock by which it must be answered.
     """
 
@@ -362,8 +360,6 @@ class Hook(Actor):
         """Count a question without a verdict.
 
         Args:
-            trouble: why, in one word.
-            why: the same, for people.
             is_waited_for: whether somebody waited for nothing.
         """
         self._health.failed(

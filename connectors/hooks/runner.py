@@ -457,7 +457,6 @@ async def started(
     """Run a program until the block ends.
 
     Args:
-        name: of the hook.
         opened: starts it, and leaves nothing of it behind.
 
     Raises:
@@ -602,10 +601,6 @@ def load(name: str) -> Callable[..., object]:
 @asynccontextmanager
 async def loaded(name: str, most: int) -> AsyncGenerator[FunctionConnection]:
     """Import a hook's function.
-
-    Args:
-        name: of its entry point.
-        most: calls at once.
 
     Raises:
         HookError: as `load`.

@@ -115,7 +115,6 @@ class ServerEnd:
 
         Args:
             reason: for a model or a person; nothing of what the server said.
-            is_clean: see the attribute.
         """
         if not self.has_come:
             self.reason = reason

@@ -28,7 +28,6 @@ def server_probes(app: AppConfig, files: Iterable[Path]) -> Iterator[Probe]:
     """Give a probe for each server of tools.
 
     Args:
-        app: the settings.
         files: of settings and secrets, which no program may reach.
     """
     servers = {n: each for n, each in app.mcp_servers.items() if not each.disabled}

@@ -103,13 +103,7 @@ class Changes:
 
 
 class WireConnection:
-    """A server that has been spoken to, by the library.
-
-    Args:
-        session: the library's.
-        ending: comes when the connection ends.
-        changes: is set whenever the server says that its tools have changed.
-    """
+    """A server that has been spoken to, by the library."""
 
     def __init__(
         self, session: ClientSession, ending: ServerEnd, changes: Changes
@@ -296,10 +290,8 @@ async def streamed(
     """Carry messages to and from an address until the block ends.
 
     Args:
-        url: from the settings.
         headers: sent with every request; may hold secrets.
         read_timeout: seconds between two pieces of an answer.
-        traffic: looks at what comes.
         ending: comes when the server sends what no server may.
     """
     client = httpx2.AsyncClient(

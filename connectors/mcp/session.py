@@ -513,7 +513,6 @@ class SchemaWalk:
         """Copy a part: references replaced, words cleaned.
 
         Args:
-            part: what is copied.
             within: the references that led here.
             depth: how far below the root.
 

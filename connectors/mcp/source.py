@@ -156,7 +156,6 @@ async def offer_of(
     """Ask several servers at once for their tools.
 
     Args:
-        servers: whom to ask.
         is_wanted: tells by the names of a server and a tool whether it is wanted.
         find: gives a living actor by its name.
     """

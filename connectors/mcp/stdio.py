@@ -54,12 +54,7 @@ Streams = tuple["MemoryObjectReceiveStream[Item]", "MemoryObjectSendStream[Item]
 
 
 class Traffic:
-    """Looks at every message before the library does, whatever carries it.
-
-    Args:
-        gate: counts what should not come.
-        ending: is told when it was too much.
-    """
+    """Looks at every message before the library does, whatever carries it."""
 
     def __init__(self, gate: Gate, ending: ServerEnd) -> None:
         self._gate = gate
@@ -104,8 +99,6 @@ async def piped(
 
     Args:
         server: its name, for the log.
-        program: just started.
-        traffic: looks at what comes.
         ending: comes when the program ends, or sends what no server may.
     """
     to_session, incoming = anyio.create_memory_object_stream[Item](0)

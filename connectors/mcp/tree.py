@@ -172,8 +172,6 @@ def confinement_of(
     """Say what a server's program may do.
 
     Args:
-        config: its settings.
-        home: its current folder.
         is_writable: whether it may write there. If not, a skill brought it, and what
             its command names is no operator's word.
     """

@@ -65,7 +65,6 @@ class DocumentReader:
         """Give a document's text.
 
         Args:
-            document: the file's content.
             media_type: what it is, by its bytes.
             most: characters of text; one more comes back where there is more.
             owner: see `Sandbox.run`.

@@ -195,7 +195,6 @@ def encode_request(
     """Write a request as JSON.
 
     Args:
-        request: what is to be asked.
         names: how its tools are called towards the provider.
         max_tokens: bounds the answer where the request does not.
         stream: whether the answer is to come word by word.

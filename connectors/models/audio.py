@@ -59,7 +59,6 @@ class AudioEndpoint(Generic[C]):
     """One endpoint of a provider, and the connections to it.
 
     Args:
-        config: where, and by which model.
         wall_clock: gives Unix seconds, for a `Retry-After` that is a date.
         transport: what carries the requests; None is the network.
     """

@@ -203,9 +203,7 @@ class Collected:
     """One answer in the making.
 
     Args:
-        request: what was asked.
         names: how its tools were called towards the provider.
-        provider: whom errors speak of.
     """
 
     def __init__(
@@ -266,7 +264,6 @@ class Collected:
         """Give the whole answer.
 
         Args:
-            ending: how the provider says that it ended.
             request_id: from a header; the body's own stands in for it.
 
         Raises:
@@ -339,9 +336,7 @@ class StreamedAnswer:
     """What the assemblies of all formats share; see `connectors/models/format.py`.
 
     Args:
-        request: what was asked.
         names: how its tools were called towards the provider.
-        provider: whom errors speak of.
     """
 
     def __init__(
@@ -415,9 +410,7 @@ class CallMemory(Generic[Kept]):
         """Remember what came with a call; the oldest are forgotten for it.
 
         Args:
-            request: what it answers.
             call_id: as the transcript has it.
-            kept: what came with it.
             size: bytes that it takes.
         """
         if size > MOST_OF_ONE:

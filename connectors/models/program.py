@@ -418,7 +418,6 @@ def confinement_of(
     """Say what a program that answers may do.
 
     Args:
-        config: its settings.
         home: its current folder, which it may change.
         readable: what it may read besides what the settings say.
     """
@@ -656,7 +655,6 @@ def full_prompt(request: ModelRequest, images: Sequence[str]) -> bytes:
     """Write all that a new session of the program must know.
 
     Args:
-        request: what is asked, with its conversation.
         images: files with the pictures of the newest message.
     """
     *earlier, newest = request.lines

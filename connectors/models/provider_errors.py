@@ -131,9 +131,7 @@ class ErrorContext(msgspec.Struct, frozen=True):
         """Make the error for a response other than 200.
 
         Args:
-            status: the HTTP status.
             body: the body, or its beginning.
-            said: what the format found in it.
             retry_after: seconds that a header asked us to wait, or None.
         """
         if 300 <= status < 400:

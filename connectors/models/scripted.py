@@ -47,7 +47,6 @@ class ReplyTemplate:
 
     Args:
         text: the text, with `{1}` and `{name}` for captures, `{{` for a brace.
-        pattern: where the captures come from.
 
     Raises:
         ValueError: the pattern has no such capture, or a brace stands alone.
@@ -93,7 +92,6 @@ class ArgumentsTemplate:
 
     Args:
         value: the value; other than texts, tables and lists stay as they are.
-        pattern: where the captures come from.
 
     Raises:
         ValueError: as for `ReplyTemplate`.
@@ -272,7 +270,6 @@ class ScriptRule:
 
     Args:
         number: position in the file, from 0; -1 is the default.
-        settings: what the file says.
 
     Raises:
         ValueError: the settings contradict themselves; the text says how.

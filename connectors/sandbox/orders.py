@@ -57,7 +57,6 @@ def arguments(
     """Write bubblewrap's command line, up to the command itself.
 
     Args:
-        program: bubblewrap.
         grants: the paths that exist inside.
         needed: what the launcher itself must read.
         temporary: folder that is `/tmp` inside.
@@ -122,7 +121,6 @@ def scrubbed(
     """Choose a program's variables.
 
     Args:
-        own: Callboard's.
         given: by the caller; they win.
         home: the folder that it works in.
         temporary: its own folder for temporary files.
@@ -277,7 +275,6 @@ def rules(
 
     Args:
         grants: the paths that are given.
-        temporary: the private folder, by its name for the program.
         is_alone: whether it sees no processes but its own.
     """
     found = [(grant.path, RIGHTS[grant.use]) for grant in grants]

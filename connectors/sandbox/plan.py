@@ -350,10 +350,6 @@ typed there."""
 def territory(config: AppConfig, files: Iterable[Path]) -> Territory:
     """Keep the database with its folder, and the files of settings and secrets.
 
-    Args:
-        config: says where the database and the workspaces are.
-        files: of settings and secrets.
-
     Raises:
         SandboxError: the folder that agents work in holds what must be kept.
     """

@@ -216,12 +216,7 @@ PIECE = 65536
 
 
 class Launched:
-    """A confined program that runs.
-
-    Args:
-        process: its launcher, which has given it its own pipes.
-        line: to the launcher.
-    """
+    """A confined program that runs."""
 
     def __init__(self, process: trio.Process, line: LauncherSocket) -> None:
         self._process = process
@@ -255,8 +250,6 @@ class LaunchingSandbox:
     """Starts programs confined.
 
     Args:
-        standing: what is in force, as tried out.
-        means: what is used.
         territory: what no program may reach.
         most: programs that `run` has running at once; more wait.
     """
@@ -299,7 +292,6 @@ class LaunchingSandbox:
             timeout: seconds until it is killed with everything it has started.
             max_output: most bytes kept of each of stdout and stderr.
             env: added to the few variables it is given (`PATH`, `LANG`, ...).
-            stdin: what it reads.
             owner: see `Sandbox.run`.
 
         Raises:
@@ -423,7 +415,6 @@ class Talk:
     """One program's input and output, from its start to its end.
 
     Args:
-        confined: the program.
         max_output: most bytes kept of each of its outputs.
     """
 

@@ -283,7 +283,6 @@ class Sandbox(Protocol):
             confinement: what it may do.
             cwd: its current folder, and `HOME`.
             env: added to the few variables it is given (`PATH`, `LANG`, ...).
-            stdin: what it reads.
             timeout: seconds until it is killed with everything it has started.
             max_output: most bytes kept of each of stdout and stderr.
             owner: whose share of the places it takes: a person, or a model; empty:
@@ -357,7 +356,6 @@ class LateSandbox:
         """Keep programs that are started from now on from another territory.
 
         Args:
-            territory: what they cannot reach.
             config: which kind there must be; None: as before.
         """
         config = config or self._config

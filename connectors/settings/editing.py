@@ -118,7 +118,6 @@ class EditedSettings:
 
         Args:
             way: keys of tables and, from 0, places in lists of tables.
-            value: a plain value.
 
         Raises:
             SettingsError: there is no such place in this file.

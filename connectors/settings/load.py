@@ -192,12 +192,7 @@ def overrides(environment: Mapping[str, str], given: Iterable[str]) -> tuple[Nod
 
 
 def check_moved(app: AppConfig, start: Path) -> Iterator[Complaint]:
-    """Warn of a database in the current folder, where paths started once.
-
-    Args:
-        app: says where the database is.
-        start: where relative paths start.
-    """
+    """Warn of a database in the current folder, where paths started once."""
     database = Path(app.store.path)
     if app.store.kind != "sqlite" or not database.is_relative_to(start):
         return

@@ -272,8 +272,6 @@ def check_folders(
     """Warn of folders in a command that the program cannot look into.
 
     Args:
-        way: of the server.
-        server: its settings.
         given: what every confined program may read.
     """
     may = [*given, *server.readable, *server.writable, *map(Path, SYSTEM)]

@@ -76,7 +76,6 @@ def read_bundled(folder: Path, name: str, *, most_bytes: int = LARGEST_FILE) -> 
     """Read one text file of a skill's folder.
 
     Args:
-        folder: the skill's.
         name: a path inside it; may come from anybody.
         most_bytes: longest file.
 

@@ -136,8 +136,6 @@ def replace(folder: int, text: str, before: os.stat_result) -> None:
     """Write a skill's file anew, whole or not at all.
 
     Args:
-        folder: the skill's, open.
-        text: all of the file.
         before: what was seen of the file when it was read.
 
     Raises:

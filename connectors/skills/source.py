@@ -241,8 +241,6 @@ class Using:
         """Note a use.
 
         Args:
-            conversation: where.
-            skill: its name.
             now: seconds on a clock that does not go backwards.
         """
         self._last[skill] = now
@@ -299,7 +297,6 @@ class SkillSource:
     Args:
         skills: by agent, its skills by name.
         brought: by skill, its servers; only of those that may be started.
-        using: which skills are in use.
         most_triggered: most skills that one message's words bring along.
         programs: agents whose model is a program, which reads skills by itself.
         find: gives a living actor by its name.

@@ -87,7 +87,6 @@ class ArgumentsTool(ABC, Generic[Arguments]):
 
     Args:
         spec: its description for models, with `schema_of(arguments)`.
-        arguments: the Struct.
         faults: errors of `answer` that the model is told, as it may do better.
     """
 

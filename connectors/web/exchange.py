@@ -58,7 +58,6 @@ class HttpExchange:
     """The answers to one request.
 
     Args:
-        correlation_id: the request's message.
         agent: who was asked; speaks first.
         is_live: whether drafts are shown as they come.
         hears_drafts: False for a request that came in the middle of an answer: its

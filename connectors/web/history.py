@@ -70,7 +70,6 @@ class MessageHistory(Generic[M]):
     """The messages of one connector.
 
     Args:
-        place: the database.
         shape: the type of its messages.
         kind: the kind of the messages' rows; index rows are of `<kind>_place`.
     """
@@ -127,7 +126,6 @@ class MessageHistory(Generic[M]):
         """Give messages of a chat, the newest first.
 
         Args:
-            chat: which.
             before: only messages older than this time (ms); 0: from the newest on.
             after: only messages newer than this time (ms).
             limit: most of them.
@@ -238,7 +236,6 @@ async def tidy_for_ever(
     Args:
         tidy: deletes them, and counts them.
         every: seconds between two rounds.
-        log: where it is noted.
     """
     while True:
         await trio.sleep(every)

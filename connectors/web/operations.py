@@ -87,8 +87,6 @@ def operation_routes(
     """Give all routes for operators.
 
     Args:
-        operations: gives the answers.
-        bridge: leads to the kernel.
         guard: refuses requests without access to metrics and actors.
     """
 
@@ -169,14 +167,7 @@ MOST_OPERATORS = 64
 
 
 class AdminServer(ServerTransport):
-    """Serves operators: health, readiness, metrics and the actor tree.
-
-    Args:
-        settings: where it listens, and the key of those who look.
-        bridge: its loop runs the server.
-        operations: what is shown.
-        requests: counts requests by server and status.
-    """
+    """Serves operators: health, readiness, metrics and the actor tree."""
 
     def __init__(
         self,

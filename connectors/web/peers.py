@@ -131,11 +131,7 @@ def is_passed_on(scope: Scope) -> bool:
 
 
 class RequestPasser:
-    """Sends requests to the nodes that are to answer them.
-
-    Args:
-        peers: knows where they are.
-    """
+    """Sends requests to the nodes that are to answer them."""
 
     def __init__(self, peers: Peers) -> None:
         self._peers = peers
@@ -168,10 +164,7 @@ class RequestPasser:
         """Have a request answered where it belongs; False: that is here.
 
         Args:
-            asked: the request, whose body was read.
             chat: which it is for; None: none, and so it is for who has the rest.
-            receive: tells when the client has gone.
-            send: takes the answer.
 
         Raises:
             ApiError: nobody can take it now.
@@ -272,7 +265,6 @@ class PassedAnswer:
         """Hand it on, piece by piece if it is a stream.
 
         Args:
-            response: of the other node.
             may_repeat: whether another node may be asked.
 
         Returns:
@@ -364,9 +356,6 @@ class RestEndpoint:
     """What is not shared, as an ASGI application: here, or at the node that has it.
 
     Args:
-        app: answers here.
-        passer: asks the other node.
-        connector: to which requests come.
         most_bytes: longest body that is passed on.
     """
 

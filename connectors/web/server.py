@@ -97,7 +97,6 @@ class ApiError(Exception):
     """A request that gets an error instead of an answer.
 
     Args:
-        status: HTTP status.
         text: what is wrong, why, and what to do; shown to the client.
         code: short word for programs, as OpenAI's `code`.
         param: the field of the request that is wrong, as `messages[0].role`.
@@ -583,8 +582,6 @@ def make_app(
     """Put routes together so that unknown paths, methods and bugs get an answer.
 
     Args:
-        routes: asked in this order.
-        answer: writes an error as clients of these routes read it.
         unknown: makes the error for an unknown path or method, by its status.
         bug_code: the code of the error that a bug is answered with.
     """
@@ -614,7 +611,6 @@ class OneHost:
     Source: RFC 9112 3.2: such a request is answered 400.
 
     Args:
-        app: answers the others.
         count: told the status of each answer when it begins.
     """
 
@@ -648,9 +644,7 @@ async def serve(
     """Serve until cancelled; then stop in order, with all connections closed.
 
     Args:
-        app: the application.
         sock: a listening socket; closed at the end.
-        settings: limits of connections.
         on_stop: called first when stopping: ends the requests that wait.
         requests: counts answers by server and status; None: nobody does.
     """

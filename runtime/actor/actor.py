@@ -331,7 +331,6 @@ class Actor(PykkaActor):
 
         Args:
             delay: seconds from now.
-            message: what to be told.
             survives_restart: also when the actor has been restarted meanwhile.
 
         Raises:

@@ -105,7 +105,6 @@ async def commit_until_decided(
     """Store one unit and wait until that is decided.
 
     Args:
-        store: where the rows go.
         make: gives the commit; called at each try.
         what: names the rows in the log when they have to wait.
         most_tries: None: as many as it takes.

@@ -105,7 +105,6 @@ class Kernel:
         The one place that decides about what is no `Exception`, alone or in a group.
 
         Args:
-            raised: what it was.
             is_awaited: whether this task awaited the code, so that trio may cancel it.
 
         Returns:

@@ -131,7 +131,6 @@ async def guard(
 
     Args:
         cell: the actor's place; it has a scope unless nobody could have cancelled yet.
-        coroutine: what to await.
         has_deadline: whether the deadline of the actor's class holds for it.
 
     Returns:

@@ -56,11 +56,7 @@ class MailboxConfig(msgspec.Struct, frozen=True):
 
 
 class Mailbox:
-    """The messages waiting for one actor.
-
-    Args:
-        config: bounds and overflow policy.
-    """
+    """The messages waiting for one actor."""
 
     __slots__ = (
         "_stash",

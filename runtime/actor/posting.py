@@ -39,8 +39,6 @@ class Intake:
     """An actor's place in its system, as far as senders are concerned.
 
     Args:
-        kernel: the services of its system.
-        name: unique in its system.
         make: makes the actor of an incarnation; None: there will be one only.
         actor_class: for its mailbox bounds and as its kind in metrics.
         parent: its supervisor's cell, told of every end; None: nobody is.

@@ -124,7 +124,6 @@ class ActorRef(pykka.ActorRef[Any]):
         """Send a message and get its answer, always under a deadline.
 
         Args:
-            message: what to ask.
             block: on a foreign thread, wait for the answer and return it; on the
                 kernel thread it makes no difference.
             timeout: seconds until `pykka.Timeout`; None means the system's.

@@ -142,7 +142,6 @@ class Timers:
         """Call `fire` at `due` seconds on trio's clock.
 
         Args:
-            due: when.
             fire: must not wait.
             keeper: whose it is; None: no actor's.
             survives: whether it outlives the incarnation that set it.

@@ -129,7 +129,6 @@ def load(
         environment: where `{ env = "…" }` looks, usually `os.environ`.
         prepare: changes the whole tree before it is held against `kind`.
         check: called when every single setting fits.
-        options: how it is read.
 
     Raises:
         SettingsError: something is wrong; its `problems` tell each.

@@ -31,8 +31,6 @@ def close_to(word: str, known: Iterable[str], see: str = "") -> str:
     """Write the hint for a word that does not exist: the nearest, and which there are.
 
     Args:
-        word: it.
-        known: those that exist.
         see: where all of them can be seen, should they be too many for a hint.
     """
     names = sorted(known)
@@ -45,13 +43,7 @@ def close_to(word: str, known: Iterable[str], see: str = "") -> str:
 
 
 def tables_with(key: str, kind: shapes.Type, way: str = "") -> Iterator[str]:
-    """Give the tables of settings that have a key: `agents.NAME`.
-
-    Args:
-        key: the key.
-        kind: the type of the settings, or of what stands in them.
-        way: where that stands.
-    """
+    """Give the tables of settings that have a key: `agents.NAME`."""
     match bare(kind):
         case shapes.StructType(fields=fields):
             for item in fields:

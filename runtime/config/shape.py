@@ -70,10 +70,8 @@ class Fit:
 
     Args:
         environment: where `{ env = "…" }` looks.
-        start: where paths of written things start.
         file: the settings file itself; where those start that no file sets.
         needs_secrets: whether a secret whose source is not there is a mistake.
-        retired: keys that are gone.
     """
 
     environment: Mapping[str, str]

@@ -124,7 +124,6 @@ def parse(text: str, file: str) -> Node:
     """Turn one TOML text into a tree; an `include` in it is an ordinary key here.
 
     Args:
-        text: the whole content.
         file: what errors and origins call it.
 
     Raises:
@@ -316,7 +315,6 @@ class FileReader:
         """Read one file, its includes below it.
 
         Args:
-            path: the file, as the user gave it.
             chain: the files that led here, resolved, to find circles.
 
         Returns:

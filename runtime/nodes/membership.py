@@ -45,7 +45,6 @@ def homes(
     """Find an owner for each of these leases.
 
     Args:
-        names: leases that need one.
         leases: all leases; those of nodes that are not in `nodes` do not count.
         nodes: who may own; empty: nobody gets anything.
     """
@@ -73,7 +72,6 @@ def moves(
     """Choose leases to be given to another node, until no node has two too many.
 
     Args:
-        leases: all leases.
         nodes: who may own.
         most: moves under way at once; those that are wanted already count.
 
@@ -157,7 +155,6 @@ class Suspicion:
 
         Args:
             now: seconds on this machine's monotonic clock, when the read was *sent*.
-            nodes: all rows.
         """
         # Why: who was paused itself, or cut off, has not watched anybody meanwhile.
         if now - self._last > self._ttl / 2:
@@ -181,7 +178,6 @@ class Membership:
     """A node's own part: what it holds, whether it may act, what it does next.
 
     Args:
-        me: id of the node.
         ttl: seconds after which a node that shows no life is taken over from.
     """
 
@@ -247,8 +243,6 @@ class Membership:
 
         Args:
             now: seconds on this machine's monotonic clock, when the read was sent.
-            nodes: all rows.
-            leases: all rows.
         """
         suspected = self._suspicion.read(now, nodes)
         up = {row.id for row in nodes if row.state == "up"}

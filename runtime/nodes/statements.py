@@ -204,7 +204,6 @@ def application_name(node: str, session: int | str) -> str:
     """Give the name under which a node's sessions stand in `pg_stat_activity`.
 
     Args:
-        node: id of the node.
         session: what the session is for, or the node's life (0 while it joins); empty:
             how all its names begin.
     """

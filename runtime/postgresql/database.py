@@ -60,11 +60,7 @@ COPYING = (
 
 
 class PostgresqlDatabase(SqlRepair):
-    """One database on a server from outside; see the port.
-
-    Args:
-        server: which one.
-    """
+    """One database on a server from outside; see the port."""
 
     locking = " FOR UPDATE"
 
@@ -258,11 +254,7 @@ def store_waiting(db: Db) -> None:
 
 
 class PostgresqlRows:
-    """All rows of a database.
-
-    Args:
-        db: an open connection, inside a transaction.
-    """
+    """All rows of a database."""
 
     def __init__(self, db: Db) -> None:
         self._db = db

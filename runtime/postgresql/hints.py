@@ -36,8 +36,6 @@ class HintListener:
     """Hands on what other nodes tell.
 
     Args:
-        server: whose database the nodes share.
-        node: id of this node.
         take: called with each hint of another node; it must not wait, nor raise.
     """
 

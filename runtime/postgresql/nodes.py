@@ -95,8 +95,6 @@ class NodeDesk:
     """One node's connection; not for two threads at once.
 
     Args:
-        server: which database.
-        node: id of the node.
         within: seconds that one statement may take; its answer, twice as many.
     """
 
@@ -114,7 +112,6 @@ class NodeDesk:
         """Begin a new life, under which what an earlier one still sends is refused.
 
         Args:
-            card: how it presents itself.
             settings: what must agree on all nodes.
             accounts: names of the leases of connectors that there are to be.
 
@@ -319,11 +316,7 @@ def _known(db: Db) -> list[KnownNode]:
 
 
 class NodesFromOutside:
-    """Looks at the nodes of a database, and changes them by hand.
-
-    Args:
-        server: which database.
-    """
+    """Looks at the nodes of a database, and changes them by hand."""
 
     def __init__(self, server: PostgresqlServer) -> None:
         self._server = server

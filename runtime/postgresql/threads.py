@@ -123,7 +123,6 @@ def claim(db: Db, name: str, *, is_node: bool = False) -> None:
     """Keep every other process from serving, as long as the connection lives.
 
     Args:
-        db: an open connection.
         name: how the database is named for people.
         is_node: let other nodes in, and nobody else.
 

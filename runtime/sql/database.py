@@ -297,7 +297,6 @@ class SqlInspection:
     It makes, changes and upgrades nothing.
 
     Args:
-        place: whose errors are told.
         db: an open connection to it; inside a transaction all calls see one moment.
     """
 
@@ -515,9 +514,6 @@ def find(db: Db, table: str, columns: str, name: str, locking: str) -> Row:
     """Find the one row of the inbox or outbox whose id is `name`, or begins with it.
 
     Args:
-        db: an open connection.
-        table: which of the two.
-        columns: what to give.
         name: an id, or its beginning.
         locking: see `SqlRepair`.
 
@@ -541,12 +537,7 @@ def find(db: Db, table: str, columns: str, name: str, locking: str) -> Row:
 
 
 class AtOnce:
-    """Does what a thread would do, in the thread that asks.
-
-    Args:
-        place: whose errors are told.
-        db: an open connection to it.
-    """
+    """Does what a thread would do, in the thread that asks."""
 
     def __init__(self, place: Telling, db: Db) -> None:
         self._place = place
@@ -564,9 +555,7 @@ class SqlReader:
     """Entries and facts of a database; made by `Database.reader`; see the port.
 
     Args:
-        place: whose errors are told.
         db: an open connection to it, for reading only.
-        lookup: how its engine finds facts.
     """
 
     def __init__(self, place: Telling, db: Db, lookup: Lookup) -> None:

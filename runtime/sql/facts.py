@@ -300,13 +300,7 @@ class Jobs(Protocol):
 
 
 class SqlFacts:
-    """Facts in SQL; see `runtime.store.facts.Facts` for what may be relied on.
-
-    Args:
-        reading: who has it read.
-        writing: who has it written.
-        lookup: how the engine finds them.
-    """
+    """Facts in SQL; see `runtime.store.facts.Facts` for what may be relied on."""
 
     def __init__(self, reading: Jobs, writing: Jobs, lookup: Lookup) -> None:
         self._reading = reading

@@ -79,8 +79,6 @@ class SqlStore(abc.ABC, Generic[P]):
     many writers are served faster together than one alone.
 
     Args:
-        place: which file or server, and how it is used.
-        epoch: written on every row.
         on_commit: told on the trio thread, after each durable group, how many
             seconds it took, how many commits shared it, and how many bytes SQLite's WAL
             has; must not raise.

@@ -43,7 +43,6 @@ def teach(db: apsw.Connection, library: Path | None) -> bool:
     """Define `vec_int8` and `vec_distance_cosine` on a connection.
 
     Args:
-        db: the connection.
         library: sqlite-vec's; what cannot be loaded is done by functions here, which
             give the same and take fifty times as long.
 

@@ -149,9 +149,6 @@ def write(
     """Write one commit, and what it hands over.
 
     Args:
-        db: an open connection.
-        commit: what to write.
-        epoch: written on every row.
         parts: what is handed over to these is written at once; None: to any.
 
     Raises:
@@ -175,10 +172,7 @@ def take_over(db: Db, number: int, commit: Commit, epoch: int) -> bool:
     """Write what was handed over, unless somebody else has done so.
 
     Args:
-        db: an open connection.
         number: of the row in which it waits, which is removed.
-        commit: what it is.
-        epoch: written on every row.
 
     Returns:
         Whether it was there still.
@@ -221,8 +215,6 @@ def change_open(
     """Change a message or delivery that is not settled.
 
     Args:
-        db: an open connection.
-        table: where it is.
         sql: the change; it changes no row that is settled.
         given: its values, the row's id last.
     """

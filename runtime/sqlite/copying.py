@@ -45,7 +45,6 @@ def copy_whole(db: apsw.Connection, source: Path, target: Path) -> None:
     Args:
         db: the database, open; nobody may keep writing to it, or there must be a
             transaction under way: SQLite begins afresh after each foreign write.
-        source: its path, for the error.
         target: the empty file.
 
     Raises:
@@ -83,11 +82,7 @@ def check(copy: Path, source: Path) -> None:
 
 
 class SqliteRows:
-    """All rows of a file, for `runtime.store.copying`.
-
-    Args:
-        db: an open connection, inside a transaction.
-    """
+    """All rows of a file, for `runtime.store.copying`."""
 
     def __init__(self, db: apsw.Connection) -> None:
         self._db = db

@@ -58,7 +58,6 @@ def backup(source: Path, target: Path, *, replace: bool = False) -> int:
     began, whatever is written meanwhile.
 
     Args:
-        source: the database.
         target: the copy; it appears only when it is complete and found whole.
         replace: whether `target` may be there already.
 
@@ -106,7 +105,6 @@ def restore(copy: Path, path: Path) -> Path | None:
 
     Args:
         copy: a database of this or an earlier release; it is not changed.
-        path: where it is to be.
 
     Returns:
         Where the database that was there is now; None if there was none.
@@ -193,7 +191,6 @@ def keep(path: Path, *, is_settled: bool) -> Path | None:
     A log whose database is gone is kept, too: that may come back.
 
     Args:
-        path: the database.
         is_settled: whether all its commits are in the one file; if not, what lies
             beside it is kept too.
     """
@@ -265,7 +262,6 @@ def name_twice(path: Path, second: Path, link: Link = os.link) -> None:
     """Give a file a second name; where the disk knows no such thing, copy it.
 
     Args:
-        path: the file.
         second: the name; whatever has it is replaced.
         link: what makes a second name, or raises OSError.
     """

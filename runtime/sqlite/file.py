@@ -401,7 +401,6 @@ class SqliteFile(msgspec.Struct, frozen=True):
         """Open a database as it is, which another process may hold.
 
         Args:
-            flags: SQLite's, for opening.
             oldest: the lowest version that will do; None: only the present one.
 
         Raises:

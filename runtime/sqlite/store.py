@@ -313,7 +313,6 @@ class WriterThread(DatabaseThread[SqliteFile]):
         """Note beside the database whether there are commits in its WAL alone.
 
         Args:
-            is_behind: whether there are.
             anew: whether the database was written to.
         """
         if self._lock is not None and (anew or is_behind != self._is_behind):

@@ -95,7 +95,6 @@ def copy_rows(
     """Copy all rows, and compare what arrived.
 
     Args:
-        source: where they are.
         target: where there are none yet; kept only if this returns.
         tell: called with the name of each table and how many rows it has.
 

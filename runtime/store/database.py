@@ -205,7 +205,6 @@ class Inspection(Protocol):
         """Give records of a kind, the newest first.
 
         Args:
-            kind: which ones.
             since: only those written at these Unix seconds or later.
             past: time and number of the last one seen.
         """
@@ -215,7 +214,6 @@ class Inspection(Protocol):
         """Give entries of a kind in the order of their ids.
 
         Args:
-            kind: which ones.
             owner: only this one's; None for all.
         """
         ...
@@ -486,7 +484,6 @@ def dropped_message(row: StoredMessage, *, is_served: bool) -> RepairResult:
     """Decide whether a message can be dropped.
 
     Args:
-        row: the message.
         is_served: whether a process works with the store.
     """
     waits = row.state == "accepted" or (row.state == "running" and not is_served)

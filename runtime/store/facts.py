@@ -240,8 +240,6 @@ class Facts(Protocol):
         facts of all scopes.
 
         Args:
-            agent: whose.
-            space: which vectors are wanted.
             after: number of the last one seen; 0 from the first.
             limit: most rows to give.
         """
@@ -416,7 +414,6 @@ def weight(total: int, count: int) -> float:
     """Give the weight of a word in a search; rare words weigh more.
 
     Args:
-        total: how many there are.
         count: how many of them have it.
 
     Source: the inverse document frequency of BM25, kept above zero as in Lucene.

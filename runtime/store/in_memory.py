@@ -336,8 +336,6 @@ class Rows:
         """Take in all of a commit, or nothing and raise.
 
         Args:
-            commit: what to take in.
-            epoch: written on every row.
             parts: what is handed over to these is taken in at once; None: to any.
         """
         try:
@@ -629,7 +627,6 @@ class MemoryStore:
     """Rows in memory; see `runtime.store.Store` for what may be relied on.
 
     Args:
-        epoch: written on every row.
         fails_at: numbers of the commits, from 1, that raise
             `StoreUnavailableError` and write nothing.
         parts: what is handed over to these parts is stored at once; None: to any.
@@ -950,7 +947,6 @@ class MemoryFacts:
     """Facts in memory; see `runtime.store.facts.Facts` for what may be relied on.
 
     Args:
-        rows: all of them.
         enter: raises if the store is closed.
     """
 

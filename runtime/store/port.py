@@ -61,7 +61,6 @@ class Entries(Protocol):
         """Give entries of a kind in the order of their ids.
 
         Args:
-            kind: which ones.
             owner: only this one's; None for all.
             after: the id of the last one seen; empty from the first.
             limit: most rows to give.
@@ -222,7 +221,6 @@ class Store(Entries, Protocol):
         """Give records of a kind, those written last first.
 
         Args:
-            kind: which ones.
             owner: only this one's; None for all.
             before: only numbers below this one; 0 from the newest.
             limit: most rows to give.
@@ -235,7 +233,6 @@ class Store(Entries, Protocol):
         """Give records of a kind in the order of their times, then numbers.
 
         Args:
-            kind: which ones.
             at: only those written at these Unix seconds or later,
             number: but of those written right then only numbers above this one. To
                 read on, give both of the last record.

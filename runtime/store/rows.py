@@ -357,7 +357,6 @@ def kinds_of(commit: Commit, parts: Collection[int] | None = None) -> set[str]:
     """Name what kinds of rows a commit adds or changes.
 
     Args:
-        commit: which one.
         parts: those whose rows it stores at once although they were handed over; None:
             all.
 

@@ -34,7 +34,6 @@ def why_no_json(body: bytes | str, error: Exception) -> str:
     """Say why something is no JSON.
 
     Args:
-        body: what was read.
         error: what the reader raised. Of half a character it says only that something
             ends too early.
     """

@@ -219,8 +219,6 @@ class WorkingThread:
     """One of the two threads as trio tasks see it.
 
     Args:
-        kind: which of the two.
-        file: what it opens.
         report: told of each group, of a disk that fails, and of a bad end.
     """
 

@@ -87,8 +87,6 @@ def new_cell(parent: Cell, spec: ChildSpec, before: Cell | None) -> Cell:
     """Make the place of a child, registered under its full name.
 
     Args:
-        parent: its supervisor's.
-        spec: the child's.
         before: the place of its dead predecessor. Incarnations are numbered on from
             there, so that news of the old one cannot be taken for the new one's.
 

@@ -246,7 +246,6 @@ def decide(ended: RestartRequest, window: RestartWindow, now: float) -> Plan:
     """Decide as OTP does what a supervisor does about the end of a child.
 
     Args:
-        ended: what happened.
         window: the supervisor's restarts so far; it is asked, and counts, only if
             this end calls for a restart.
         now: seconds on the clock of `window`.

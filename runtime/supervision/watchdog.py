@@ -72,7 +72,6 @@ class Watchdog:
 
     Args:
         kernel: whose loop is watched; it must be open.
-        config: how closely.
     """
 
     def __init__(self, kernel: Kernel, config: WatchdogConfig) -> None:

@@ -177,9 +177,6 @@ def unquoted(value: str) -> str:
 class Follower:
     """Gives the lines that are appended to a file, also after it was begun anew.
 
-    Args:
-        path: where it is. Begins behind what is there now.
-
     Use it in a `with` block, which closes the file.
     """
 

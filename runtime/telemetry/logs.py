@@ -192,7 +192,6 @@ class PacedHandler(LineHandler):
     """Collects lines for a moment before it writes them; use it in a `with` block.
 
     Args:
-        stream: where to.
         pace: seconds that a line of no importance waits at most; 0: each is written
             as soon as an important one.
         end_within: seconds that the end of the block waits for a stalled stream.
@@ -581,7 +580,6 @@ class LineFormatter(logging.Formatter):
 
     Args:
         shape: `text` for eyes, `json` for machines.
-        redactor: what takes secrets out.
         has_words: whether what people say may stand in it. If not, `Quoted` fields are
             left out; and of errors but the kernel's and the system's their texts, which
             may hold anything, so that class and place must do.

@@ -225,7 +225,6 @@ class Guard:
     whole.
 
     Args:
-        name: of the metric.
         labels: how many labels it has.
         most: how many values of one label, and how many sets, are kept apart.
         dropped: counts what went to `other`, by metric.
@@ -286,10 +285,6 @@ class Series(dict[tuple[str, ...], M]):
     Why kept: looking one up in the metric costs more than counting in it. Bounded by
     the guard: only the sets that it keeps apart are in here. One that is not gives the
     series of all others.
-
-    Args:
-        metric: as prometheus_client has it.
-        guard: bounds them.
     """
 
     def __init__(self, metric: M, guard: Guard) -> None:
@@ -365,8 +360,6 @@ class Histogram:
         """Take one value in.
 
         Args:
-            value: in the metric's unit.
-            labels: values of its labels.
             example: correlation id of the message that it was measured at, shown to
                 scrapers that ask for OpenMetrics; empty: none.
         """
@@ -424,7 +417,6 @@ class Metrics:
         Args:
             name: without `_total`, which is added.
             text: what it counts, a sentence.
-            labels: names of its labels.
 
         Raises:
             ValueError: the name is taken, or is none.
@@ -496,7 +488,6 @@ class Plain(Collector):
     """A registry without `_created` series, which double what nobody looks at.
 
     Args:
-        registry: has the metrics.
         labels: further ones, by name, of each sample.
     """
 

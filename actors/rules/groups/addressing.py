@@ -122,7 +122,6 @@ def addressed(
 
     Args:
         text: the answer as people see it.
-        speaker: whose it is.
         known: names of the agents in the chat.
         called: names of agents by all that they are called, case-folded.
 
@@ -144,15 +143,7 @@ def heard_by(
     config: CollaborationConfig,
     access: AgentAccess,
 ) -> tuple[str, ...]:
-    """Return the agents that hear an answer because it addresses them.
-
-    Args:
-        parsed: the parsed answer.
-        inbound: the message that it answers.
-        speaker: whose it is.
-        config: settings of collaboration.
-        access: access rules, applied to the person whose message caused the answer.
-    """
+    """Return the agents that hear an answer because it addresses them."""
     if not is_in_the_open(inbound, config) or any(map(ends, parsed.controls)):
         return ()
     others = there(inbound, speaker.name, speaker.everybody)
@@ -167,7 +158,6 @@ def may_speak(
     """Return whether one more visible turn is allowed.
 
     Args:
-        chain: of the message whose answer calls it.
         now: monotonic seconds.
         has_turns: whether any are left for it.
     """

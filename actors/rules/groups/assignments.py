@@ -81,7 +81,6 @@ class StickyRoutes:
         """Use another table for new messages.
 
         Args:
-            table: the new one.
             finishing: removed agents that finish their open messages.
             still_open: all messages that are not settled.
         """

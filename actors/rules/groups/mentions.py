@@ -67,7 +67,6 @@ def mentioned(text: str, agents: Mapping[str, str]) -> tuple[str, ...]:
     """Return the known agents that a person's text mentions, in its order, each once.
 
     Args:
-        text: the message.
         agents: names of the agents by all that they are called, case-folded.
     """
     if "@" not in text:
@@ -121,7 +120,6 @@ def hailed(text: str, names: Collection[str]) -> frozenset[str]:
     "Anna is ill" does not.
 
     Args:
-        text: the message, case-folded.
         names: whatever somebody may be called, likewise.
     """
     return frozenset((*_first_called(text, names), *_last_called(text, names)))

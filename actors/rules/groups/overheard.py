@@ -112,7 +112,6 @@ def overheard(
 
     Args:
         exchanges: messages of the chat, in any order.
-        ear: the listening agent.
         most: most messages, and most answers.
     """
     number, at = last_turn(exchanges, ear)
@@ -159,7 +158,6 @@ def written(
         words: oldest first.
         most_tokens: token limit; the oldest messages are left out first, each as a
             whole.
-        injection: what to do with texts that try to change instructions.
     """
     if not words:
         return ""

@@ -65,8 +65,6 @@ def question(
     """Return the whole prompt of the check.
 
     Args:
-        kind: which check.
-        asked: the agent.
         said: names and texts, oldest first; the last one is checked.
     """
     others = [_about(each, what) for each, what in asked.others.items()][:MOST_OTHERS]

@@ -66,8 +66,6 @@ class ReplyWindows:
         """Note an answer.
 
         Args:
-            agent: name of the agent.
-            place: the person and the chat.
             at: Unix seconds.
 
         Returns:

@@ -274,8 +274,6 @@ def fitting(
     """Return the first matching route with its number, from 1.
 
     Args:
-        inbound: the message.
-        table: the routing table.
         there: only routes to these agents; None for all.
     """
     address = inbound.address

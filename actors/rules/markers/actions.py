@@ -325,7 +325,6 @@ def reworded(action: _Texts, word: Callable[[str], str]) -> _Texts:
     """Replace each free text of an action.
 
     Args:
-        action: of any kind.
         word: gives the new text for one; a blank one is not asked for.
     """
     if isinstance(action, CreateAgent | UpdateAgent):

@@ -130,7 +130,6 @@ def told(
 
     Args:
         families: families that this agent may use.
-        tools: names of its tools.
         mode: an agent that answers another agent gets only those of memory.
     """
     return [

@@ -122,7 +122,6 @@ class ObjectEnd(msgspec.Struct):
         """Look on in a text that has grown.
 
         Args:
-            text: holds the object.
             begin: where in it the object's brace stands, or blanks before it.
         """
         stop = min(len(text), begin + MOST_JSON)

@@ -145,7 +145,6 @@ def confirm(
 
     Args:
         outcomes: in the order of execution.
-        translate: translator into the reader's language.
         tells_all: whether to include `QUIET` outcomes.
 
     Returns:

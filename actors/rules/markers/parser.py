@@ -568,7 +568,6 @@ def parse(text: str, role: Role, egress: ParserRules = EVERYTHING) -> ParsedAnsw
     Args:
         text: what was said, of any length.
         role: who said it; only an assistant's text holds markers.
-        egress: what of it counts.
     """
     if role != "assistant":
         return ParsedAnswer(text)

@@ -75,7 +75,6 @@ def cut(text: str, budget: int) -> str:
     """Keep the beginning of a text, and state how much is missing.
 
     Args:
-        text: longer than the budget.
         budget: tokens, at least 1.
     """
     most = budget * CHARACTERS_PER_TOKEN
@@ -97,11 +96,8 @@ def of_items(
     """Make a layer of a list; items over the budget are left out from the end.
 
     Args:
-        name: name of the layer.
-        title: its headline.
         items: the most important first; none contains a headline.
         budget: token limit; None keeps all.
-        why: source of the layer.
         is_fresh: as in `Layer`.
     """
     size = len(title)
@@ -238,7 +234,6 @@ def speaks_of(message: str, subject: GateName, further: tuple[str, ...] = ()) ->
 
     Args:
         message: the message; only its beginning is searched.
-        subject: the subject.
         further: more words of the subject.
     """
     words = plain(message[:LONGEST_LOOK])
@@ -390,7 +385,6 @@ def tokens_for(context: ContextConfig, others: int) -> int:
     """Return the token limit of a prompt.
 
     Args:
-        context: settings with the model's context window.
         others: tokens of the messages and of the tools' descriptions.
     """
     window = context.window_tokens

@@ -92,7 +92,6 @@ def overfull(load: PromptLoad, share: float, max_chars: int) -> Trigger | None:
     """Return the trigger for a compaction before a model call; None if there is none.
 
     Args:
-        load: size of the request.
         share: largest share of the model's window.
         max_chars: most characters of the history.
     """

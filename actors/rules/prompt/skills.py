@@ -61,7 +61,6 @@ def says(words: str, trigger: str) -> bool:
 
     Args:
         words: the text, normalised by `plain`.
-        trigger: normalised likewise.
     """
     at = words.find(trigger) if trigger else -1
     while at >= 0:
@@ -110,7 +109,6 @@ def catalogue(skills: Sequence[Skill], places: Mapping[str, str]) -> str:
     """Return the list of skills for the prompt.
 
     Args:
-        skills: those of the agent.
         places: by name, the folder in which a program that answers can read it; empty
             for a model that only has tools.
     """
@@ -132,7 +130,6 @@ def unfolded(skill: Skill, place: str = "") -> str:
     """Return a skill's instructions for the prompt, with its further files.
 
     Args:
-        skill: which one.
         place: as in `catalogue`; empty: its files are read with a tool.
     """
     text = f"Instructions of the skill {skill.name}:\n\n{skill.body}"

@@ -37,7 +37,6 @@ def bound(text: str, most: int) -> str:
     """Keep the beginning and the end of a text, and state how much is missing.
 
     Args:
-        text: of any length.
         most: most characters to keep, at least 1.
     """
     if len(text) <= most:
@@ -169,7 +168,6 @@ def summary(call: ToolCall, redact: Callable[[str], str], most: int = MOST) -> s
     """Summarise the arguments of a call in one line, without secrets.
 
     Args:
-        call: the model's call.
         redact: removes the values of secrets from a text.
         most: longest summary in characters, above 50. The end of a longer text is kept
             as well, since the important part may be there.

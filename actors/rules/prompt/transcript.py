@@ -68,8 +68,6 @@ def with_used_tools(text: str, used: Sequence[str], sent: str = "") -> str:
     """Prefix an answer with the tools that were used for it.
 
     Args:
-        text: the answer.
-        used: names of the tools.
         sent: names of the files sent with it, in one line. It is part of this prefix
             because the sanitiser removes the prefix from answers, so that a model
             cannot fake it.

@@ -456,7 +456,6 @@ def clean(text: str, injection: Injection) -> ReadText:
     """Defuse a person's text.
 
     Args:
-        text: of any length.
         injection: `off` changes nothing; `mark` and `refuse` break markup and put a
             warning before a text that tries to change instructions.
     """
@@ -494,7 +493,6 @@ def in_group(text: str, name: str, mentions: Iterable[str] = ()) -> str:
     """Format a group message for a model: the sender's name, then the text.
 
     Args:
-        text: cleaned words.
         name: the sender's name on the platform.
         mentions: mentions of the agent, which are removed from the text.
     """
@@ -684,7 +682,6 @@ def with_quote(text: str, inbound: Inbound, agents: Iterable[str] = ()) -> str:
 
     Args:
         text: the message, possibly with the text of attachments.
-        inbound: the message.
         agents: names of all agents; no person passes for one.
     """
     quoted = inbound.quoted
@@ -718,7 +715,6 @@ def frame(key: bytes, what: str, text: str) -> str:
     Args:
         key: `Services.frame_key`.
         what: what the text is, without a full stop.
-        text: of any length.
 
     Raises:
         ValueError: the key is empty, so that anybody could compute the mark.

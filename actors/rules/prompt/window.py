@@ -54,7 +54,6 @@ def fitted(brief: Brief, request: ModelRequest, history: int) -> Whole:
     """Fit a request into the agent's window, as far as possible.
 
     Args:
-        brief: the parts of the prompt.
         request: the request without its prompt.
         history: number of its first lines that are the conversation and the question;
             the newest turn of these stays.

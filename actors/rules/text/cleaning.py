@@ -25,7 +25,6 @@ def clean(text: str, most: int) -> str:
     """Remove invisible characters, then shorten.
 
     Args:
-        text: anything.
         most: longest result in characters, at least 1.
 
     Returns:

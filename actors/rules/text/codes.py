@@ -62,7 +62,6 @@ class TryLimiter:
         """Return whether an account has to wait.
 
         Args:
-            account: the account.
             now: monotonic seconds.
         """
         return self._of(account, now).count >= MOST_TRIES

@@ -28,7 +28,6 @@ def spoken(seconds: float, say: Translate = english) -> str:
 
     Args:
         seconds: the duration; less than one second counts as one.
-        say: translates the text.
     """
     for length, one, many in UNITS:
         count = round(seconds / length)
@@ -59,7 +58,6 @@ def instant(local: datetime, zone: tzinfo) -> float:
 
     Args:
         local: the local time, without a zone.
-        zone: the time zone.
     """
     return local.replace(tzinfo=zone, fold=0).timestamp()
 
@@ -79,7 +77,6 @@ def in_words(at: float, zone: tzinfo, name: str) -> str:
 
     Args:
         at: Unix seconds.
-        zone: the time zone.
         name: name of the time zone.
     """
     local = shown(at, zone)

@@ -182,11 +182,6 @@ def _is_edited(left: str, right: str) -> bool:
 def edits(left: str, right: str, most: int) -> int:
     """Return the Levenshtein distance of two texts.
 
-    Args:
-        left: one text.
-        right: the other.
-        most: largest distance of interest.
-
     Returns:
         `most + 1` if the distance is larger.
     """

@@ -84,7 +84,6 @@ async def renew_servers(
     """Have the servers run that there are to be.
 
     Args:
-        bench: has in use what is to run.
         before: what ran.
         after: what is to run; None: there never were any.
 
@@ -151,7 +150,6 @@ class TakingOver:
     """Changes a running company.
 
     Args:
-        app: the company.
         serves: says which connectors run by some settings; None: always the same.
         writing: the log; None: its level is not the settings'.
     """
@@ -185,7 +183,6 @@ class TakingOver:
         """Have the company go by other settings.
 
         Args:
-            target: what it is to go by.
             steps: who is concerned; who is owed something is, too.
             private: files of settings and secrets, which no program may reach.
 
@@ -345,7 +342,6 @@ def read_texts(
 
     Args:
         before: the folders that are known.
-        target: settings, with the folders there are to be.
 
     Raises:
         SettingsError: one cannot be used.

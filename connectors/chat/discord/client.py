@@ -142,11 +142,8 @@ class DiscordClient(discord.Client):
     """The bot of one agent, from one start to its end.
 
     Args:
-        agent: whose it is.
-        config: where it goes, and what it asks for.
         bots: those of all agents that run, by agent; on the edge only.
         hear: takes what it hears; quick, and never fails.
-        ready_after: as `READY_AFTER`.
     """
 
     def __init__(
@@ -558,9 +555,6 @@ class DiscordAccount(AgentAccount):
     """The bot of one agent, whether it runs or not.
 
     Args:
-        agent: whose it is.
-        config: its token.
-        bridge: leads to where it runs.
         timeout: seconds a request may take.
     """
 
@@ -615,7 +609,6 @@ class DiscordAccount(AgentAccount):
         """Run a request of the bot on the asyncio loop.
 
         Args:
-            do: what.
             size: bytes of the file that goes with it.
 
         Raises:

@@ -62,7 +62,6 @@ class NotAnsweredError(Exception):
     """Discord did not say what it was asked.
 
     Args:
-        text: what happened.
         status: the HTTP status; 0: there was no answer.
     """
 
@@ -97,13 +96,7 @@ async def ask_discord(
 
 
 class Asking:
-    """What is asked about one bot.
-
-    Args:
-        client: carries the requests.
-        config: where Discord is, and what the bot is to hear.
-        account: its token.
-    """
+    """What is asked about one bot."""
 
     def __init__(
         self,

@@ -219,7 +219,6 @@ def read(payload: Json, ours: Mapping[str, str]) -> DiscordMessage | DiscordSkip
     """Say what a payload is.
 
     Args:
-        payload: as the gateway, or the history of a channel, gave it.
         ours: our agents by the ids of their bots.
     """
     author = table(payload.get("author"))
@@ -341,9 +340,6 @@ def readable(
     """Write mentions as people see them: `@anna`, `#desk`, `:smile:`.
 
     Args:
-        words: what was said.
-        said: by whom, with the names of whom it mentions.
-        scene: where, with the names of channels and roles.
         ours: our agents by the ids of their bots.
     """
 
@@ -394,7 +390,6 @@ class EventQueue:
     """The queue from one bot's edge to its listener.
 
     Args:
-        bridge: between the two.
         note_overrun: is told, on the kernel, of each message that found no room.
         most: events that may wait.
     """

@@ -108,7 +108,6 @@ class DiscordSubmitter:
         """Return a message as it came, with nothing fetched.
 
         Args:
-            heard: the message.
             agent: whom it is for, whatever it says; empty: as it says.
         """
         shared, said, scene = self._shared, heard.said, heard.scene
@@ -292,9 +291,6 @@ class CommandChoice:
 
     Args:
         token: with which its first answer is said; a secret for a quarter of an hour.
-        channel: where it was made.
-        agent: whose command it is.
-        correlation_id: of what it led to.
         until: trio's time after which its first answer cannot be said any more.
     """
 
@@ -336,7 +332,6 @@ class CommandChoices:
 
         Args:
             known: what the delivery answers to.
-            delivery: its id.
             now: trio's time.
         """
         choice = self._choices.get(known)

@@ -462,13 +462,7 @@ CURE = "mend that, put its token where {place} takes it from, and start again"
 
 
 class DiscordListener:
-    """Listens to one bot; restarts its client when it ends.
-
-    Args:
-        account: which one.
-        typing: shows that it is writing; runs as long as it listens.
-        shared: what all bots share.
-    """
+    """Listens to one bot; restarts its client when it ends."""
 
     def __init__(
         self,
@@ -569,10 +563,8 @@ async def fetch_missed(
     """Fetch what was said in a channel after an id.
 
     Args:
-        channel: where.
         after: id; nothing up to it is given.
         most: messages; those before are left out.
-        account: who asks.
 
     Returns:
         The messages, oldest first, and whether these are all.

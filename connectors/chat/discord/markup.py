@@ -140,10 +140,8 @@ def message(
     """Write a message.
 
     Args:
-        text: what it says.
         key: the same for the same message; Discord makes one of two with one key.
         reply_to: the id of the message it replies to; empty, or none: of none.
-        file: what it brings.
     """
     found: Json = {
         **(changed(text) if file is None else brought(text, file)),

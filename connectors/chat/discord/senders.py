@@ -88,8 +88,6 @@ class DiscordSenders:
 
         Args:
             agent: which; empty: the runtime itself.
-            channel: where.
-            order: says what a bot is to do.
             size: bytes of the file that goes with it.
 
         Raises:
@@ -160,9 +158,6 @@ class SentBefore:
         """Look for what was said before; on the edge.
 
         Args:
-            bot: who would have said it.
-            channel: where.
-            message: what would be sent.
             asked: the id of the message it answers; it was said after that.
 
         Returns:

@@ -50,10 +50,6 @@ class DiscordTransport(AccountsTransport[DiscordAccount, DiscordListener]):
     """The bots of one connector; see the port.
 
     Args:
-        name: of the connector, as in the settings.
-        config: the bots.
-        parts: what the app gives.
-        bookmarks: keep how far each bot has read.
         ready_after: seconds; see `client.READY_AFTER`.
         most_events: that may wait for one bot's listener.
     """

@@ -211,7 +211,6 @@ class Dialect(Protocol):
         """Write a quote.
 
         Args:
-            lines: what is quoted.
             depth: of how many quotes it is a part.
         """
         ...
@@ -262,12 +261,7 @@ LOOK_ALIKES = {
 
 
 def softened(inline: Inline, marks: Mapping[Mark, tuple[str, str]]) -> Inline:
-    """Take the meaning from signs that stand for themselves.
-
-    Args:
-        inline: a paragraph.
-        marks: what its own marks are written with.
-    """
+    """Take the meaning from signs that stand for themselves."""
     signs = {
         ord(sign): other
         for sign, other in LOOK_ALIKES.items()

@@ -292,7 +292,6 @@ def rendered(text: str, dialect: Dialect, most: int = 0) -> str:
     """Write a text, which may be Markdown, in a dialect.
 
     Args:
-        text: what a model, or the runtime, says.
         dialect: of the platform; it holds which mentions are allowed.
         most: what the platform takes, in its unit; 0: any.
 

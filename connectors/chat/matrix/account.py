@@ -190,9 +190,6 @@ class MatrixAccount(AgentAccount):
     """The account of one agent.
 
     Args:
-        agent: whose it is.
-        config: its id, and how it is let in.
-        homeserver: where.
         connector: the name of the connector; tells our devices apart.
         timeout: seconds a request may take.
     """

@@ -53,9 +53,7 @@ def message(delivery: Delivery, meant: tuple[str, ...], *, is_reply: bool) -> Js
     """Write a delivery as the content of an `m.room.message`.
 
     Args:
-        delivery: what is said.
         meant: ids of the people who are to be called to it.
-        is_reply: whether it is to be shown as a reply to `delivery.reply_to`.
     """
     kind = "m.notice" if delivery.kind == "notice" else "m.text"
     content = words(kind, delivery.text, meant)
@@ -78,11 +76,8 @@ def file(
     Source: spec, "Media captions": with a `filename`, the `body` is what is said of it.
 
     Args:
-        delivery: what brings it; its text is the caption.
-        sent: the file.
         address: where the homeserver has it (`mxc://`).
         meant: ids of the people who are to be called to it.
-        is_reply: whether it is to be shown as a reply to `delivery.reply_to`.
     """
     kind = KINDS[sent.kind]
     said = words(kind, delivery.text, meant) if delivery.text.strip() else {}

@@ -104,7 +104,6 @@ def read(event: Json, users: Mapping[str, str]) -> MatrixMessage | MatrixSkipped
     """Say what an event is.
 
     Args:
-        event: as the homeserver gave it.
         users: our agents by the ids of their accounts.
     """
     kind = event.get("type")

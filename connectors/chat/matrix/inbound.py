@@ -77,8 +77,6 @@ async def fetch_file(
     """Fetch a file; a server that has too much to do is asked again for a while.
 
     Args:
-        file: which.
-        account: who may have it.
         most: bytes.
 
     Returns:
@@ -509,7 +507,6 @@ class MatrixArrivals:
         """Count a gap, and log it.
 
         Args:
-            room_id: where.
             fetched: events that were fetched into it.
             left: events at hand that had to be left out, too.
             is_filled: whether nothing is missing.
@@ -634,7 +631,6 @@ def waiting(
 
     Args:
         timeline: the end of a room's events, oldest first.
-        user: the account.
         users: all accounts of ours; what stands before words of theirs was answered.
         now: Unix seconds.
 
@@ -685,10 +681,7 @@ async def fetch_gap(
     """Fetch what lies in a gap.
 
     Args:
-        gap: where.
-        account: by whom.
         most: events; those before are left out.
-        patience: how long each page is asked for.
 
     Returns:
         The events, oldest first, and whether these are all.

@@ -122,12 +122,7 @@ class InvitePolicy(msgspec.Struct, frozen=True):
     """
 
     def allows(self, user: str, *, is_direct: bool = False) -> bool:
-        """Return whether somebody's invitation is accepted.
-
-        Args:
-            user: who invites.
-            is_direct: whether the room is meant for the two of them.
-        """
+        """Return whether somebody's invitation is accepted."""
         match self.invites:
             case "nobody":
                 return False
@@ -246,7 +241,6 @@ class OpenBatches:
         """Begin a batch; gives its number.
 
         Args:
-            token: of what follows it.
             jobs: how many `end` will be called for; 0: it is in.
         """
         self._number += 1
@@ -277,11 +271,6 @@ class MatrixListener:
 
     Each room is brought in by itself: one whose messages wait, for a large file or for
     room, keeps no other room waiting.
-
-    Args:
-        account: which one.
-        typing: shows that it is writing; runs as long as it listens.
-        shared: what all accounts share.
     """
 
     def __init__(
@@ -528,10 +517,6 @@ class MatrixListener:
         """Return whether a room that the account is in was moved to another one.
 
         Whoever may move a room may have the agents that are in it come along.
-
-        Args:
-            room_id: the other one.
-            events: what the account may know of it.
         """
         made = [e for e in events if e.get("type") == "m.room.create"]
         before = table(table((made or [{}])[0].get("content")).get("predecessor"))

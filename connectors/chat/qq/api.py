@@ -126,9 +126,6 @@ class QQAccount(AgentAccount):
     """The bot of one agent.
 
     Args:
-        agent: whose it is.
-        account: its AppID and secret.
-        config: where QQ is, and how long it may take.
         network: what carries the requests; None is the network.
     """
 
@@ -165,7 +162,6 @@ class QQAccount(AgentAccount):
         """Ask for JSON; with a fresh token once more if QQ does not take this one.
 
         Args:
-            method: of HTTP.
             path: below the address of the API.
             body: what is said, as JSON; or
             upload: a file, in a form, and

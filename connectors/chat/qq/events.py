@@ -126,10 +126,7 @@ def read(kind: str, said: Json, bot: str, user: str) -> QQMessage | QQSkipped:
     """Say what an event is.
 
     Args:
-        kind: the event's type.
-        said: its content.
         bot: the AppID of who heard it.
-        user: its id in channels.
     """
     place_kind = PLACES.get(kind)
     if place_kind is None:
@@ -193,8 +190,6 @@ def words_of(
     """Return what somebody wrote, without the call of the bot with which it begins.
 
     Args:
-        kind: of the place.
-        content: as QQ has it.
         user: the bot's id in channels.
         called: names of others who are called, by their ids.
     """

@@ -212,7 +212,6 @@ async def open_socket(url: str, within: float) -> AsyncGenerator[GatewaySocket]:
     """Connect to a gateway, until the block ends.
 
     Args:
-        url: its address.
         within: seconds.
 
     Raises:

@@ -127,8 +127,6 @@ class QQWindows:
         The same one at each try: QQ leaves out what answers it twice.
 
         Args:
-            place: where it is said.
-            delivery: its id.
             reply_to: the message that it is meant for; one that nobody knows here, as
                 after a restart, is taken for answerable.
             now: Unix seconds.
@@ -333,8 +331,6 @@ class QQSenders:
         """Say something; gives its id.
 
         Args:
-            account: by whom.
-            place: where.
             words: Markdown; may be empty with a file.
             key: the same at each try.
             reply_to: the message that is answered; empty: any.

@@ -38,8 +38,6 @@ class SlackAccount(AgentAccount):
     """The app of one agent.
 
     Args:
-        agent: whose it is.
-        config: its tokens.
         timeout: seconds a request may take.
     """
 
@@ -76,10 +74,6 @@ class SlackAccount(AgentAccount):
 
         Source: docs.slack.dev, "assistant.threads.setStatus": only in the threads of an
         app that is an assistant; it ends with the answer, or after two minutes.
-
-        Args:
-            place: the channel and the thread.
-            is_typing: whether it is writing, or no longer.
         """
         if trio.current_time() < self._rests_until:
             return
@@ -193,11 +187,6 @@ class SlackLine(Protocol):
     async def ask(self, method: str, token: str, body: Json) -> Json:
         """Call a method of the Web API.
 
-        Args:
-            method: as `chat.postMessage`.
-            token: whose call it is.
-            body: its arguments.
-
         Raises:
             PlatformError: as `errors.read_error` says.
         """
@@ -231,7 +220,6 @@ class SlackLine(Protocol):
 
         Args:
             url: the address; it is a secret, and needs no token.
-            said: the answer.
 
         Raises:
             PlatformError: it is not said, or nobody knows; `RefusedError` if nothing is

@@ -151,7 +151,6 @@ def plain(text: str, name_of: Callable[[str], str]) -> str:
     """Write a text as it reads on the screen.
 
     Args:
-        text: as Slack gave it.
         name_of: gives a person's name by their id; empty: it is not known.
     """
     said = MARK.sub(lambda found: read_mark(found[1], name_of), text)
@@ -299,7 +298,6 @@ def read(event: Json, ours: Ours) -> SlackMessage | SlackSkipped:
     Args:
         event: as it stands inside of what Slack sends, or in a channel's history with
             the channel added.
-        ours: our own apps.
     """
     kind = text(event.get("type"))
     if kind not in {"message", "app_mention"}:
@@ -396,7 +394,6 @@ def read_command(
     """Read a slash command.
 
     Args:
-        payload: as Slack sends it.
         agent: whose app it was given to.
         command: the one whose text is itself a command.
     """

@@ -68,9 +68,7 @@ class SlackGap:
     """The gap in one channel's messages.
 
     Args:
-        channel: which.
         since: the `ts` of the last message that is known.
-        most: messages that are fetched.
     """
 
     def __init__(self, channel: str, since: str, most: int) -> None:
@@ -171,11 +169,7 @@ class CatchingUp:
     """Fills the gaps of one app while it goes on listening.
 
     Args:
-        account: which one.
-        shared: what all apps share.
         mark: up to where all is in; it stands still until the gaps are filled.
-        arrivals: takes what was missed.
-        note: is told of trouble.
     """
 
     def __init__(
@@ -298,7 +292,6 @@ def verify(secret: str, headers: Mapping[str, str], body: bytes, now: float) -> 
 
     Args:
         secret: the app's; an empty one is never right.
-        headers: by their small names.
         body: every byte as it came.
         now: Unix seconds.
 
@@ -476,7 +469,6 @@ class SocketMode:
 
         Args:
             on_gap: called when something may have been missed.
-            nursery: where connections are read.
 
         Raises:
             GoneError: the way to Slack has ended.
@@ -590,13 +582,7 @@ CURE = (
 
 
 class SlackListener:
-    """Listens to one app by Socket Mode or by webhooks.
-
-    Args:
-        account: which one.
-        typing: shows that it is writing; runs as long as it listens.
-        shared: what all apps share.
-    """
+    """Listens to one app by Socket Mode or by webhooks."""
 
     def __init__(
         self,

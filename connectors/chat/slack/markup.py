@@ -149,10 +149,7 @@ def shared(delivery: Delivery, words: str, file: str, title: str) -> Json:
     """Write a delivery's file as what `files.completeUploadExternal` takes.
 
     Args:
-        delivery: which.
         words: what is said of the file; may be empty.
-        file: its id at Slack.
-        title: what people see as its name.
     """
     said: Json = {
         "files": [{"id": file, "title": title}],

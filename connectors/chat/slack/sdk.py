@@ -81,8 +81,6 @@ def read_error(status: int, headers: Mapping[str, str], said: Json) -> PlatformE
 
     Args:
         status: of HTTP; Slack says most of its errors with 200.
-        headers: by their small names.
-        said: the body, as far as it is JSON.
     """
     code = text(said.get("error"))[:LONGEST_CODE]
     told = f"Slack says {code}" if code else f"Slack answers with HTTP {status}"
@@ -103,10 +101,6 @@ def response_error(status: int, headers: Mapping[str, str]) -> PlatformError:
 
     Source: docs.slack.dev, "Handling user interaction": such an address takes five
     answers within half an hour.
-
-    Args:
-        status: of HTTP.
-        headers: by their small names.
     """
     if status < SERVER_FAULT and status != TOO_MANY:
         return RefusedError(f"Slack answers with HTTP {status}")
@@ -141,8 +135,6 @@ class SdkWire:
     """Opens ways to Slack; see `SlackWire`.
 
     Args:
-        bridge: to the loop that slack_sdk lives on.
-        base_url: of the Web API.
         timeout: seconds a request may take.
         ping_every: seconds between two looks whether a connection is alive.
     """

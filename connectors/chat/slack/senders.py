@@ -140,11 +140,6 @@ async def find(
 ) -> str | None:
     """Look for a delivery in its channel, or in its thread.
 
-    Args:
-        delivery: which.
-        account: by whose app.
-        is_it: tells whether a message is the delivery.
-
     Returns:
         Its receipt, or None if it was not said.
 
@@ -313,8 +308,6 @@ async def fetch_file(
     """Fetch a file; a server that has too much to do is asked again for a while.
 
     Args:
-        file: which.
-        account: who may have it.
         most: bytes.
 
     Returns:
@@ -364,10 +357,7 @@ class SlackUploads:
         """Share a delivery's file in its channel or thread.
 
         Args:
-            delivery: which.
-            file: what it brings.
             words: what is said of it; may be empty.
-            account: by whose app.
 
         Returns:
             The message's id; where Slack does not tell it soon, the file's in its

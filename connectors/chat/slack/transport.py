@@ -50,15 +50,7 @@ MARKS = "slack_mark"
 
 
 class SlackTransport(AccountsTransport[SlackAccount, SlackListener]):
-    """The apps in one workspace; see the port.
-
-    Args:
-        name: of the connector, as in the settings.
-        config: the workspace and the apps.
-        parts: what the app gives.
-        bookmarks: keep up to where each app has read everything.
-        wire: leads to Slack.
-    """
+    """The apps in one workspace; see the port."""
 
     needs_loop = True
     """slack_sdk lives on the asyncio loop."""

@@ -65,9 +65,6 @@ def error_of(
     """Say what an answer that is no result means.
 
     Args:
-        status: of HTTP.
-        description: Telegram's words.
-        parameters: what it tells beside.
         is_known: whether the bot was let in before. A 404 means an unknown token, or
             an unknown method.
     """
@@ -302,9 +299,6 @@ class TelegramAccount(AgentAccount):
     """The bot of one agent.
 
     Args:
-        agent: whose it is.
-        account: its token.
-        config: where Telegram is, and how long it may take.
         network: what carries the requests; None is the network.
     """
 
@@ -371,8 +365,6 @@ class TelegramAccount(AgentAccount):
         """Ask for something; raises as `BotApi.ask`.
 
         Args:
-            call: what.
-            kind: of the answer.
             chat: which chat it concerns. Where Telegram asked to wait, it is asked
                 nothing before: whoever goes on asking waits for longer.
         """

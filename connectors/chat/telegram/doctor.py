@@ -76,7 +76,6 @@ def of_webhook(place: str, webhook: WebhookState, url: str) -> Iterator[Finding]
 
     Args:
         place: the bot, as settings call it.
-        webhook: as Telegram knows it.
         url: where it is to be; empty: there is to be none.
     """
     if webhook.url and not url:

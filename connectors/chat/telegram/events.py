@@ -473,7 +473,6 @@ def with_agents(text: str, names: Mapping[str, str]) -> str:
     """Write the agents' names where a text calls their bots: `@anna_bot` is `@anna`.
 
     Args:
-        text: what somebody wrote.
         names: agents by the usernames of their bots.
     """
     by_name = {name.casefold(): agent for name, agent in names.items() if name}
@@ -588,7 +587,6 @@ def read(update: Update | Malformed, bots: Sequence[User]) -> Event | Reason:
     """Say what an update is to us.
 
     Args:
-        update: as it came.
         bots: all of ours; what they say themselves is nothing.
     """
     match update:

@@ -72,10 +72,8 @@ class TelegramSubmitter:
         """Submit a message, however long that takes.
 
         Args:
-            spoken: the message.
             chat: the id that its chat had at first.
             name: what it is called inside.
-            ingress: takes it.
 
         Raises:
             ShutOutError: the bot is not let in.
@@ -236,7 +234,6 @@ def quoted(spoken: TelegramMessage, agent: str) -> Quoted | None:
     """Return what a message replies to; Telegram brings it along.
 
     Args:
-        spoken: the message.
         agent: whose bot said it; empty: somebody else did.
     """
     if not spoken.quoted:
@@ -377,8 +374,6 @@ async def fetch_file(
     """Fetch a file; a Telegram that has too much to do is asked again for a while.
 
     Args:
-        file: which.
-        bot: who may have it.
         most: bytes.
 
     Returns:

@@ -80,10 +80,8 @@ class TelegramWebhook:
     """The webhook of one bot.
 
     Args:
-        bot: whose.
         url: where Telegram is to reach it.
         secret: what it is to say there.
-        health: takes note of how it goes.
         clock: gives Unix seconds.
     """
 
@@ -183,7 +181,6 @@ def leased(folder: Path | None, bot: int) -> Generator[None]:
     Args:
         folder: where the locks are; None, or one in which none can be made: nobody is
             kept out.
-        bot: its id.
 
     Raises:
         ConflictError: another program holds it.
@@ -425,13 +422,7 @@ TAKEN_WITHIN = 20.0
 
 
 class TelegramListener:
-    """Listens to one bot; also the gate of its webhook.
-
-    Args:
-        bot: which one.
-        typing: shows that it is writing; runs as long as it listens.
-        shared: what all bots share.
-    """
+    """Listens to one bot; also the gate of its webhook."""
 
     def __init__(
         self,

@@ -145,7 +145,6 @@ def message(
     """Write a delivery.
 
     Args:
-        delivery: what is said.
         text: its words, as they are said by whoever says them.
         topic: the forum topic it belongs to; 0: none.
         reply_to: the number of the message it replies to; 0: it replies to none.

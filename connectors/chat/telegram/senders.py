@@ -159,8 +159,6 @@ class TelegramSenders:
         """Send a message; once more, where that helps, in plain text or to a new id.
 
         Args:
-            target: by whom, and where.
-            params: what is sent.
             text: the same without markup.
             file: what it brings, and where its bytes lie.
 

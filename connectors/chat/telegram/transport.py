@@ -56,10 +56,6 @@ class TelegramTransport(AccountsTransport[TelegramAccount, TelegramListener]):
     """The bots of one company; see the port.
 
     Args:
-        name: of the connector, as in the settings.
-        config: the bots.
-        parts: what the app gives.
-        bookmarks: keep how far each bot was heard.
         leases: a folder of this machine, where programs see which bots others hear;
             None: no other program is looked out for.
     """

@@ -263,9 +263,6 @@ class TerminalClient:
 
     Args:
         dial: connects; raises `OSError` if nobody listens.
-        hello: says who this is.
-        face: what the person sees.
-        ids: names messages.
     """
 
     def __init__(

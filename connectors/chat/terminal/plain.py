@@ -181,7 +181,6 @@ class TerminalWriter:
         """Return a notice on a line of its own, and go on with the answer below it.
 
         Args:
-            text: the notice.
             is_speaking: whether an answer is being written.
         """
         lead = "\n" if is_speaking and not self._is_at_line_start else ""

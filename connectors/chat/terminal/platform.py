@@ -40,7 +40,6 @@ def with_terminal(config: AppConfig, user: str = "") -> AppConfig:
     """Give settings that have a terminal account.
 
     Args:
-        config: the settings of the file.
         user: who sits there, and may approve tool calls; empty: as the settings say.
     """
     name, terminal = terminal_of(config)

@@ -118,8 +118,6 @@ class TerminalTransport:
     """All terminals of one company.
 
     Args:
-        name: of the connector account, as in the settings.
-        config: its settings.
         parts: what transports are made from; without `database`, no other process can
             connect.
     """
@@ -422,10 +420,7 @@ class TerminalSeat:
     """One terminal that is connected.
 
     Args:
-        transport: whose it is.
-        stream: to it.
         hello: what it said first.
-        chat: its conversation.
         after: the number of the last answer that it has.
     """
 

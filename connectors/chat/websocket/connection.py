@@ -80,7 +80,6 @@ class ClientConnection:
     """One connection.
 
     Args:
-        stream: to the client.
         most: bytes of one message.
         stall: seconds that a client may leave what is sent to it unread.
         keeps_start: whether what is read is kept, until `forget_start`.

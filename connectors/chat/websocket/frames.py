@@ -26,8 +26,6 @@ class FrameError(SocketError):
 
     Args:
         code: one bounded word, for programs.
-        text: what is wrong.
-        cure: what to do.
         retry_after: seconds after which it may be taken; None: it must change.
     """
 
@@ -45,9 +43,6 @@ class ClientRefusedError(FrameError):
     """The client is let go after it is told.
 
     Args:
-        code: one bounded word.
-        text: what is wrong.
-        cure: what to do.
         status: of HTTP, while there is no WebSocket yet.
         retry_after: seconds after which it may be let in.
     """

@@ -116,8 +116,6 @@ class ClientRelay:
 
     Args:
         wire: to the client; it has kept what it read.
-        peers: know where chats are worked on.
-        connector: to which the client came.
     """
 
     def __init__(self, wire: ClientConnection, peers: Peers, connector: str) -> None:
@@ -131,8 +129,6 @@ class ClientRelay:
         """Have a client served by the node that works on its chat.
 
         Args:
-            chat: the client's.
-            where: the client's address.
             may_pass_on: False: another node has passed it on to this one.
 
         Returns:

@@ -100,8 +100,6 @@ async def receive(wire: ClientConnection, shared: SocketShared, where: str) -> G
     """Let a client in.
 
     Args:
-        wire: to it.
-        shared: what it comes to.
         where: its address: one client never takes all places, and those who were not
             let in are put on record.
 
@@ -223,10 +221,6 @@ class Visit:
     """One connection of a client, from its welcome to its end.
 
     Args:
-        wire: to it.
-        guest: who it is.
-        chat: its conversation.
-        shared: what it has come to.
         cursor: the number of the last message that it has.
     """
 

@@ -183,8 +183,6 @@ class WebSocketTransport(ServerTransport):
         """Be there for one connection, until it ends.
 
         Args:
-            stream: to the client.
-            shared: what it comes to.
             where: its address, for the record of those who are not let in.
         """
         config = self._config

@@ -133,9 +133,6 @@ class WhatsAppAccount:
     """The number of one agent.
 
     Args:
-        agent: whose it is.
-        config: its id, and its token.
-        graph: where to ask.
         timeout: seconds a request may take.
     """
 
@@ -243,7 +240,6 @@ class WhatsAppAccount:
         """Fetch a file: its address is only good for 5 minutes, so at once.
 
         Args:
-            media_id: Meta's id of it.
             most: bytes.
             within: seconds for each of its two requests.
 

@@ -307,7 +307,6 @@ def read_news(body: bytes, numbers: Mapping[str, str], now: float) -> WhatsAppNe
     """Read a webhook; several messages of several numbers may stand in it.
 
     Args:
-        body: as it came.
         numbers: our agents by the ids of their numbers.
         now: Unix seconds.
 
@@ -373,8 +372,6 @@ def read(
     """Say what a message is.
 
     Args:
-        message: as Meta gave it.
-        number: the id of our number.
         people: what is told of people beside it.
     """
     message_id, kind = text(message.get("id")), text(message.get("type"))

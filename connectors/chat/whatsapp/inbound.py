@@ -80,8 +80,6 @@ class WhatsAppSubmitter:
         """Have a message stored, one of a chat after the other.
 
         Args:
-            heard: what was written.
-            ingress: who stores it.
             until: when its files must have come (trio's clock).
 
         Returns:
@@ -360,12 +358,7 @@ class BackgroundTasks:
         )
 
     def add(self, what: str, run: Callable[[], Awaitable[object]]) -> bool:
-        """Have something done soon; False: there is no room for it.
-
-        Args:
-            what: is told should it fail.
-            run: does it; may raise a `PlatformError`.
-        """
+        """Have something done soon; False: there is no room for it."""
         try:
             self._send.send_nowait((what, run))
         except trio.WouldBlock:
@@ -472,7 +465,6 @@ class ReplyWindows:
         """Note that somebody wrote.
 
         Args:
-            chat: whose chat.
             at: Unix seconds, as WhatsApp says; an older one than is known changes
                 nothing.
         """

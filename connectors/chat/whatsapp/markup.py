@@ -157,8 +157,6 @@ def message(
     """Write a text, or a file and what is said with it.
 
     Args:
-        person: to whom.
-        words: Markdown.
         marker: comes back with the message's statuses.
         reply_to: the id of a message that is shown above it; empty: none.
         media: the file; None: none.
@@ -177,8 +175,6 @@ def template(person: str, config: TemplateConfig, words: str, marker: str) -> Js
     """Write words to somebody who has not written for 24 hours.
 
     Args:
-        person: to whom.
-        config: as what.
         words: in one line; see `one_line`.
         marker: comes back with the message's statuses; empty: nothing does.
     """

@@ -191,7 +191,6 @@ class WhatsAppTyping:
         """Show it; it stands below a message, so that there must be one.
 
         Args:
-            chat: where.
             now: seconds on a monotonic clock.
         """
         shared = self._shared

@@ -84,7 +84,6 @@ def tell_taken_over(settings: Settings[AppConfig], option: str, next_: str) -> N
     """Say what becomes of a change, and what to do next.
 
     Args:
-        settings: as they were written.
         option: `--config FILE` for further commands, or nothing.
         next_: the command to try, without the program's name and that option.
     """

@@ -180,7 +180,6 @@ def say(text: str = "", **facts: object) -> None:
     """Write one or more lines to standard output.
 
     Args:
-        text: for people.
         facts: what of it a program may want; see `answer_programs`.
     """
     if _collect(OutputPart(text, facts=facts)):
@@ -199,7 +198,6 @@ def say_json(value: object, *, is_line: bool = False) -> None:
     """Write a value as JSON, always UTF-8.
 
     Args:
-        value: what msgspec can encode.
         is_line: whether it is one line of many.
     """
     made = msgspec.json.encode(value)
@@ -221,7 +219,6 @@ def table(
 
     Args:
         headers: of the columns; left out after `--no-header`.
-        rows: what is listed.
         room: columns that all may take together; None: what the terminal has, and
             without a terminal, or after `--wide`, as many as they like.
     """
@@ -300,8 +297,6 @@ def say_rows(
     """Write rows as a table.
 
     Args:
-        rows: what is listed.
-        headers: of the columns.
         cells: gives the columns of one row.
         none: what is said if there is no row.
     """
@@ -370,7 +365,6 @@ def progress(total: int, label: str) -> Generator[Callable[[int], object]]:
 
     Args:
         total: how much is to be done, in whatever it is counted.
-        label: what is done.
 
     Yields:
         What is told how much more is done.
@@ -415,7 +409,6 @@ def seconds_of(text: str, clock: Clock) -> float:
 
     Args:
         text: a time without an offset is local.
-        clock: tells the time that lies so long ago.
 
     Raises:
         ValueError: it is none of these.

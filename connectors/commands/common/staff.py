@@ -64,8 +64,6 @@ def write(
     """Store a change and its audit record; a running server sees it within seconds.
 
     Args:
-        database: where.
-        entry: what is changed.
         outcome: what that is called.
         version: of the entry from then on; 0 if it is gone.
         row: what it says then.

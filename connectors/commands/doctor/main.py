@@ -336,7 +336,6 @@ def connector_probes(
     """Give the probes of all connectors, mostly one for each account.
 
     Args:
-        app: the settings.
         network: what carries the requests to platforms; None is the network.
     """
     for name, config in app.connectors.items():

@@ -110,7 +110,6 @@ async def ask_account(
 
     Args:
         place: of the account in the settings.
-        config: its settings.
         wanted: the models it must have.
         transport: what carries the request; None is the network.
     """

@@ -126,11 +126,7 @@ NO_MODEL = ProviderPreset(name=EMBEDDED, kind="scripted", model="")
 
 
 def providers(folder: Path) -> dict[str, ProviderPreset]:
-    """Read which providers the example files know, in the order in which they count.
-
-    Args:
-        folder: of the settings files that come with the program.
-    """
+    """Read which providers the example files know, in the order in which they count."""
     found: dict[str, ProviderPreset] = {}
     for path in sorted(folder.glob("*.toml")):
         provider = read_provider(path.stem, path.read_text(encoding="utf-8"))
@@ -298,7 +294,6 @@ def settings_text(
     """Write the whole file.
 
     Args:
-        plan: the answers.
         blocks: tables of platforms, by kind.
         why: platforms that are left out for now, and what they lack.
         owners: lines that show how owners are named.
@@ -407,9 +402,7 @@ def example_block(text: str, kind: str, plan: SettingsPlan) -> str:
     """Take a platform's tables from its example file, with the agent's name in.
 
     Args:
-        text: the example file.
         kind: the connector's, which is also its name there.
-        plan: the answers.
     """
     wanted = (f"connectors.{kind}", f"presence.connectors.{kind}")
     chosen: list[str] = []

@@ -74,7 +74,6 @@ def staged(
     Args:
         folder: beside whose files; it is made if it is not there, and is gone again
             if it stays empty.
-        files: what to write.
         beside: what is in the folder already and can be read here as well.
     """
     made = make_folders(folder)
@@ -116,8 +115,6 @@ def place(
     """Move files to where they belong, in order; if one fails, none has come.
 
     Args:
-        source: where they were staged.
-        folder: where they belong.
         files: which; the settings last.
         replaces: names of those that may take the place of another.
 

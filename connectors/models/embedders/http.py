@@ -66,7 +66,6 @@ class HttpEmbedder:
     """Has a provider embed texts.
 
     Args:
-        config: where, and by which model.
         wall_clock: gives Unix seconds, for a `Retry-After` that is a date.
         transport: what carries the requests; None is the network.
 

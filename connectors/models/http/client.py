@@ -63,9 +63,6 @@ class Exchange:
 
     Args:
         reading: takes the body's bytes.
-        assembly: the answer in the making.
-        speak: who hears its words.
-        pause: the scope whose deadline is moved on with every piece,
         ends_at: but not beyond this, on trio's clock.
     """
 
@@ -375,8 +372,6 @@ class HttpModel:
     """A provider behind one pool of connections.
 
     Args:
-        config: the account and its deadlines.
-        form: the format that it speaks.
         wall_clock: gives Unix seconds, for a `Retry-After` that is a date.
         transport: what carries the requests; None is the network.
 
@@ -547,9 +542,7 @@ def fitted(
     """Fit a request to its model; unchanged if there is nothing to leave out.
 
     Args:
-        request: what is to be asked.
         sees: whether the model takes pictures.
-        calls: whether it takes tools.
         names: whether a line can say who spoke.
     """
     lines = request.lines

@@ -191,7 +191,6 @@ class KeptConnections(httpx.AsyncBaseTransport):
     """Carries requests to one server, each on a connection of its own meanwhile.
 
     Args:
-        server: any address on it.
         most: most connections at once; further requests wait for a free one.
         connect_timeout: seconds to wait for a free one, and again to connect.
         write_timeout: seconds for sending a request. Reading has no deadline here;
@@ -342,13 +341,7 @@ class KeptConnections(httpx.AsyncBaseTransport):
 
 
 class ResponseBody(httpx.AsyncByteStream):
-    """The body of a response, while it comes.
-
-    Args:
-        home: where its connection goes afterwards.
-        line: its connection.
-        response: what has come of it.
-    """
+    """The body of a response, while it comes."""
 
     def __init__(
         self, home: KeptConnections, line: OpenConnection, response: HttpResponse
@@ -476,7 +469,6 @@ def address(base_url: str, path: str) -> httpx.URL:
 
     Args:
         base_url: of the account; what stands behind its `?` goes with each request.
-        path: of the format.
     """
     base, _, query = base_url.strip().partition("?")
     url = base.rstrip("/") + path

@@ -271,10 +271,7 @@ class Assembly(StreamedAnswer):
     """One answer in the making.
 
     Args:
-        request: what was asked.
         names: how its tools were called towards the provider.
-        provider: whom errors speak of.
-        thoughts: where to remember what was thought before its calls.
     """
 
     def __init__(

@@ -72,7 +72,6 @@ def confine(plan: Plan, keep: int) -> int:
     """Give up everything that the plan does not allow, for good.
 
     Args:
-        plan: what is allowed.
         keep: the one descriptor besides 0, 1 and 2 that stays open until exec.
 
     Returns:

@@ -268,8 +268,6 @@ def spending(budget: BudgetConfig, app: AppConfig, chosen: Collection[str]) -> s
     """Name the models that may answer those whom a budget concerns.
 
     Args:
-        budget: one of the settings.
-        app: the settings.
         chosen: models that people may choose.
     """
     found: set[str] = set()
@@ -313,9 +311,6 @@ def unseen(way: Way, budget: BudgetConfig, model: str, *, is_chosen: bool) -> Co
     """Say that a budget in dollars does not see what a model spends.
 
     Args:
-        way: to the budget.
-        budget: one in dollars.
-        model: has no price.
         is_chosen: whether only people have it asked, by `/model`.
     """
     hint = f"give [models.{model}] input_price and output_price (0 is one, too)"

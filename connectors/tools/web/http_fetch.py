@@ -210,7 +210,6 @@ def read_page(page: str, url: str) -> Page:
     """Read a page.
 
     Args:
-        page: HTML.
         url: where it came from; links are made whole with it.
     """
     found = list(tokens(page))
@@ -514,7 +513,6 @@ class HttpFetchTool(ArgumentsTool[HttpFetchArguments]):
     """Reads what stands at an address.
 
     Args:
-        fetch: the guarded way out.
         max_chars: most characters given at once.
     """
 

@@ -125,7 +125,6 @@ class SearxngSearch:
 
     Args:
         base_url: its address, up to and without `/search`.
-        fetch: a way out that is allowed to reach it.
     """
 
     def __init__(self, base_url: str, fetch: Fetch) -> None:
@@ -152,8 +151,6 @@ class BraveSearch:
 
     Args:
         base_url: up to and without `/res/v1`.
-        key: the account's key.
-        fetch: the guarded way out.
     """
 
     def __init__(self, base_url: str, key: str, fetch: Fetch) -> None:
@@ -299,7 +296,6 @@ def make_engine(config: WebSearchConfig, way_out: Callable[[str], Fetch]) -> Web
     """Make the search engine of the settings, which is not `off`.
 
     Args:
-        config: which engine.
         way_out: makes a guarded way out that reaches one door besides what is public.
             Of its own: pages that a model asks for may not go where the engine does.
     """

@@ -128,7 +128,6 @@ class ElizaMetrics:
 
     Args:
         counters: those of all connectors; None counts nothing.
-        connector: its name.
     """
 
     def __init__(self, counters: ElizaCounters | None, connector: str) -> None:
@@ -194,7 +193,6 @@ def route_of(path: str, parameters: Mapping[str, object] | None) -> str:
     """Give the fixed words of a route: `channels/messages`.
 
     Args:
-        path: of the request.
         parameters: the parts of the path that vary; None: unknown route.
     """
     if parameters is None:
@@ -216,8 +214,6 @@ class AnswerWaiter:
     """Waits for the answers to messages.
 
     Args:
-        ids: makes the ids of messages.
-        earlier: gives what became of a message, by its id.
         timeout: most seconds that a request waits.
         heartbeat: seconds between the comments that keep a silent stream open.
     """
@@ -533,7 +529,6 @@ def make_api(
     """Make the application.
 
     Args:
-        services: what the requests are about.
         record_attempt: puts on record that somebody was not let in; any thread.
         further: other routes, asked after those of the API.
     """
@@ -583,7 +578,6 @@ class Preflight:
     """Answers the browser's preflight requests (CORS); passes on all others.
 
     Args:
-        app: answers the other requests.
         origins: web pages of other servers that may use the API.
     """
 

@@ -159,7 +159,6 @@ class RateLimit:
 
     Args:
         limit: requests allowed in a window; 0: any number.
-        seconds: length of the window.
     """
 
     def __init__(self, limit: int, seconds: float) -> None:

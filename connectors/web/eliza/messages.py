@@ -437,7 +437,6 @@ def own_id(agent_id: str, name: str) -> str:
     """Give the id that an agent has for something.
 
     Args:
-        agent_id: the agent.
         name: id of a channel, server, person or message; a UUID.
     """
     return agent_id if name == agent_id else to_uuid(f"{name}:{agent_id}")

@@ -546,10 +546,7 @@ class ElizaRoutes:
         """Make a route.
 
         Args:
-            method: of HTTP.
-            path: as starlette writes it.
             scope: that the key must have; None: no key is needed.
-            handle: the handler.
             takes_files: whether it reads forms with files itself.
         """
 
@@ -726,7 +723,6 @@ async def read_file(call: ElizaCall, limit: int) -> UploadedFile:
     """Read a form's file, in the field `file`.
 
     Args:
-        call: the request.
         limit: bytes of the file.
 
     Raises:
@@ -778,7 +774,6 @@ async def limited(request: Request, most: int, limit: int) -> AsyncGenerator[byt
     """Give a body piece by piece, up to a limit.
 
     Args:
-        request: whose body.
         most: bytes of the whole body.
         limit: bytes of its file, for the error's text.
 

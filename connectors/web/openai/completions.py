@@ -372,7 +372,6 @@ class CompletionStream:
     """The response to a streaming request, event by event.
 
     Args:
-        asked: the request.
         send: writes to the client; waits while its buffers are full.
     """
 

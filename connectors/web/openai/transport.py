@@ -106,8 +106,6 @@ class HttpTransport(ServerTransport):
         agents: names of the agents that can be asked. Called on the edge's
             thread: must be quick, and give a tuple that nobody changes.
         operations: what `/readyz` and `/metrics` show.
-        clock: the time of messages.
-        ids: their ids go on after those of this one.
     """
 
     presence = None
@@ -279,7 +277,6 @@ def model_routes(context: CompletionContext, started: int) -> list[Route]:
     """Give the two routes that list agents as models.
 
     Args:
-        context: what requests need of the server.
         started: Unix seconds, shown as the time the models were made.
     """
 

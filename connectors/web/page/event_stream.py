@@ -49,8 +49,6 @@ class EventStream:
         """Send an event; waits while the browser does not read.
 
         Args:
-            event: its name.
-            data: any text.
             number: the event's id, at which a reopened stream goes on; 0: none.
         """
         lines = [f"event: {event}"]

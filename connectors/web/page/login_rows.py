@@ -98,7 +98,6 @@ def surplus(
 
     Args:
         entries: all rows of one kind and connector.
-        shape: their type.
         now: Unix seconds.
         most: rows that may stay.
     """

@@ -154,7 +154,6 @@ def is_our_page(config: PageConfig, headers: Mapping[str, str]) -> bool:
     """Whether a request was sent by a page of this server.
 
     Args:
-        config: settings of the page.
         headers: of the request, by names in lower case.
     """
     site = headers.get("sec-fetch-site", "same-origin")
@@ -214,10 +213,6 @@ class Logins:
     """The login links and sessions of one connector; on the kernel's side.
 
     Args:
-        connector: its name.
-        config: its settings.
-        store: the database.
-        clock: gives Unix seconds.
         random_bytes: gives that many unguessable bytes.
     """
 
@@ -327,7 +322,6 @@ class Tries:
         """Give the seconds that a client must wait; 0: none.
 
         Args:
-            client: its address.
             now: seconds, on the caller's clock.
         """
         ends_at, count = self._clients.get(client, (now, 0))

@@ -82,7 +82,6 @@ class PageRenderer:
     """Renders templates, with values that all of them share, in any language.
 
     Args:
-        folder: where the templates are.
         words: texts, times and numbers, by language; read at the first page.
     """
 

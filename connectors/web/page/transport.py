@@ -70,11 +70,7 @@ class PageTransport(ServerTransport):
     """The page; see the port.
 
     Args:
-        name: of the connector, as in the settings.
-        config: its settings.
-        parts: what the app gives.
         views: gives the operators' views; called at the first request.
-        templates: the folder of the pages' templates.
     """
 
     advice = "log in by a link of: callboard login"

@@ -285,8 +285,6 @@ class Worlds:
         """Add an agent to a world; without an id, create one.
 
         Args:
-            caller: of the request.
-            agent_id: which agent.
             asked: the id of the world, or the name of a new one.
 
         Raises:

@@ -257,8 +257,6 @@ class SayingRoutes:
         """Send a message, and respond as its client wants to wait.
 
         Args:
-            call: the request.
-            message: what is sent.
             transport: `http` waits for the answer, `sse` streams it.
             beside: further fields of the response.
         """

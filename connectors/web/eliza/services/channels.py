@@ -60,9 +60,7 @@ class StoredTable(Generic[T]):
     """The things of one kind, by id.
 
     Args:
-        place: where they are kept.
         kind: the kind of their rows.
-        shape: their type.
         limit: most objects.
     """
 
@@ -148,15 +146,7 @@ DEFAULT = ElizaServer(id=ZERO, name="Default Server")
 
 
 class Channels:
-    """The servers and channels of one connector.
-
-    Args:
-        place: the database.
-        config: the limits.
-        names: gives the names of the agents that can be spoken to now.
-        history: the messages in the channels.
-        tell: sends events to the clients of a channel.
-    """
+    """The servers and channels of one connector."""
 
     def __init__(
         self,

@@ -347,10 +347,8 @@ class MemoryReader:
         """Give the facts that an agent noted, the newest first.
 
         Args:
-            agent_id: which agent.
             names: the scopes to read, as `scopes` gives them.
             kinds: of facts; empty: nothing.
-            look: which of them.
 
         Raises:
             StoreError: the disk fails.

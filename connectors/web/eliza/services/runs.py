@@ -353,10 +353,7 @@ class RunReader:
         """Give runs of an agent, the newest first, and whether there are more.
 
         Args:
-            caller: of the request.
-            agent_id: which agent's.
             room: id of a channel or room; empty: the rooms that changed last.
-            wanted: which runs.
 
         Raises:
             ApiError: 404, 403.

@@ -101,7 +101,6 @@ class UploadFolder:
             place: one of `PLACES`.
             owner: the id of the channel or agent; a UUID.
             kind: one of `KINDS`.
-            content: all of it.
             now: milliseconds since 1970.
 
         Raises:
@@ -126,7 +125,6 @@ class UploadFolder:
             place: one of `PLACES`.
             owner: the id of the channel or agent; a UUID.
             name: as `name_of` makes it; an existing file is kept.
-            file: the file to copy.
 
         Raises:
             FullError: the folder is full.
@@ -154,7 +152,6 @@ class UploadFolder:
         """Delete files of deleted channels, and old files.
 
         Args:
-            channels: ids of all channels.
             listed: Unix seconds before they were listed: later folders may belong to
                 channels that were created since.
             before: Unix seconds; older files are deleted.

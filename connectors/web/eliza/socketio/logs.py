@@ -212,7 +212,6 @@ class LogStreams:
     """The clients that get lines.
 
     Args:
-        ring: has the lines.
         tell: sends a client an event; never waits.
     """
 

@@ -54,8 +54,6 @@ def find_chat(
     """Find a chat by its name; None: it does not exist.
 
     Args:
-        chat: its name in addresses.
-        config: settings of the page.
         agents: the agents that can be spoken to now; None: find chats of former
             agents, too.
         shown: gives what people call an agent.

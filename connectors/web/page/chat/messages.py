@@ -138,7 +138,6 @@ def message_html(text: str, *, is_agent: bool) -> SafeHtml:
     every `<` of the text itself is escaped by then.
 
     Args:
-        text: of the message.
         is_agent: whether an agent, or the runtime, wrote it.
     """
     html = rendered_html(text) if is_agent else ""
@@ -154,7 +153,6 @@ def message_values(
     """Give the values of the template `message.html`. Called in threads.
 
     Args:
-        message: what is shown.
         chat: has the bytes of files, and knows which approvals are open.
         is_writing: whether it is still being written.
     """

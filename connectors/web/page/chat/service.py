@@ -131,11 +131,6 @@ class PageChats:
     """The messages of one connector.
 
     Args:
-        connector: its name.
-        history: where they are stored.
-        clock: gives Unix seconds.
-        ids: makes ids.
-        tell: sends changes to the tabs.
         blobs: keeps the bytes of people's files; None: they are not shown.
         asks: gives the id of the approval that a delivery asks for, or nothing.
     """
@@ -177,11 +172,7 @@ class PageChats:
         """Hand in a person's message, store and announce it.
 
         Args:
-            person: the author.
-            place: the chat.
-            text: of the message.
             key: chosen by the browser; the same key is the same message.
-            uploads: its files.
 
         Raises:
             BlobError: there is no room for a file.
@@ -337,7 +328,6 @@ class PageChats:
         """Give messages of a chat.
 
         Args:
-            chat: which.
             before: only messages older than this time (ms); 0: the newest.
             limit: most of them.
 

@@ -128,13 +128,7 @@ class PacedReadings:
         self._known: dict[str, tuple[float, object]] = {}
 
     def get(self, name: str, read: Callable[[], T], clock: Callable[[], float]) -> T:
-        """Give what was read last, or read it anew.
-
-        Args:
-            name: what it is.
-            read: reads it.
-            clock: gives monotonic seconds.
-        """
+        """Give what was read last, or read it anew."""
         with self._lock:
             began = clock()
             next_at, known = self._known.get(name, (began, None))
@@ -355,10 +349,7 @@ async def record_change(
     It is done by now, so that a store which fails only leaves a line in the log.
 
     Args:
-        asked: who did it.
-        verb: the action.
         status: what became of the target.
-        target: what was changed.
     """
     services = asked.inside.services
     LOG.info("changed by hand", what=verb, target=target, by=asked.person)
@@ -375,7 +366,6 @@ def clean(
     """Make plain values, with texts shortened and free of secrets.
 
     Args:
-        value: what a view has read.
         redact: takes secrets out of a text.
         say: says in the reader's language how long a shortened text is.
     """
@@ -456,7 +446,6 @@ def conversation_label(stream: str, known: Mapping[str, str]) -> dict[str, str]:
     """Say who talks with whom, and where, for the stream of a conversation.
 
     Args:
-        stream: its name.
         known: names of people, by account.
     """
     try:

@@ -128,7 +128,6 @@ def approval_todos(
     """Say which agents wait for leave, and for what, in whatever chat it was asked.
 
     Args:
-        look: the reading.
         approvals: what waits, each with the id of the delivery that asks for it.
     """
     words = asked_words(look, approvals[:MOST_LISTED])

@@ -125,7 +125,6 @@ def read_one(accounts: list[str], look: Look) -> ViewValues:
 
     Args:
         accounts: theirs are added to it.
-        look: the reading; `id` in the query names one of their accounts.
     """
     wanted = look.query["id"]
     with look.database.inspect() as rows:
