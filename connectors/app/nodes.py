@@ -373,7 +373,7 @@ class CompanyNode:
         if not self.is_sharing:
             rest = tuple(x for x in look.leases if x.name == COMPANY)
             look = msgspec.structs.replace(look, leases=rest)
-        plan = membership.plan(began, look.nodes, look.leases)
+        plan = membership.plan(began, look.nodes, look.leases, look.barred)
         self._seen = look
         going = [row for row in look.leases if row.wanted not in {"", row.owner}]
         self._is_moving = any(row.name == COMPANY for row in going)
@@ -471,6 +471,7 @@ class CompanyNode:
             address=config.nodes.address,
             doors={name: port for name, (_, port) in doors_of_company(config).items()},
             mark=hmac.new(self._key, b"nodes", hashlib.sha256).hexdigest()[:16],
+            accounts=tuple(account_leases(config)),
             shares_work=self.is_sharing,
         )
         return card, msgspec.json.encode(comparable(config, self._key))

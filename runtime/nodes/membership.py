@@ -15,8 +15,9 @@ gets moves; when one leaves, only what it had.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from hashlib import sha256
+from types import MappingProxyType
 
 import msgspec
 
@@ -27,6 +28,11 @@ READS = 4
 
 MOVES = 8
 """Planned moves under way at once."""
+
+Barred = Mapping[str, Collection[str]]
+"""By node, the leases that it cannot act for."""
+
+NOTHING_BARRED: Barred = MappingProxyType({})
 
 
 def score(name: str, node: str) -> bytes:
@@ -40,13 +46,17 @@ def kind_of(name: str) -> str:
 
 
 def homes(
-    names: Iterable[str], leases: Collection[LeaseRow], nodes: Collection[str]
+    names: Iterable[str],
+    leases: Collection[LeaseRow],
+    nodes: Collection[str],
+    barred: Barred = NOTHING_BARRED,
 ) -> dict[str, str]:
-    """Find an owner for each of these leases.
+    """Find an owner for each of these leases; empty: no node can act for it.
 
     Args:
         leases: all leases; those of nodes that are not in `nodes` do not count.
         nodes: who may own; empty: nobody gets anything.
+        barred: what some of them cannot act for.
     """
     if not nodes:
         return {}
@@ -59,21 +69,26 @@ def homes(
     found: dict[str, str] = {}
     for name in sorted(wanting):
         kind = kind_of(name)
-        least = min(held[kind, node] for node in nodes)
-        room = [node for node in nodes if held[kind, node] == least]
-        found[name] = max(room, key=lambda node: score(name, node))
+        able = [node for node in nodes if name not in barred.get(node, ())]
+        least = min((held[kind, node] for node in able), default=0)
+        room = [node for node in able if held[kind, node] == least]
+        found[name] = max(room, key=lambda node: score(name, node), default="")
         held[kind, found[name]] += 1
     return found
 
 
 def moves(
-    leases: Collection[LeaseRow], nodes: Collection[str], most: int
+    leases: Collection[LeaseRow],
+    nodes: Collection[str],
+    most: int,
+    barred: Barred = NOTHING_BARRED,
 ) -> dict[str, str]:
     """Choose leases to be given to another node, until no node has two too many.
 
     Args:
         nodes: who may own.
         most: moves under way at once; those that are wanted already count.
+        barred: what some nodes cannot act for.
 
     Returns:
         By lease the node that is to have it; fewest moves, and none between two nodes
@@ -84,7 +99,7 @@ def moves(
     chosen: dict[str, str] = {}
     for kind in sorted({kind_of(row.name) for row in leases}):
         names = [row.name for row in leases if kind_of(row.name) == kind]
-        while left > 0 and (move := _next_move(names, goal, nodes)):
+        while left > 0 and (move := _next_move(names, goal, nodes, barred)):
             chosen.update([move])
             goal.update([move])
             left -= 1
@@ -92,18 +107,18 @@ def moves(
 
 
 def _next_move(
-    names: Collection[str], goal: dict[str, str], nodes: Collection[str]
+    names: Collection[str], goal: dict[str, str], nodes: Collection[str], barred: Barred
 ) -> tuple[str, str] | None:
+    """From the node that has most to the one that has fewest, if it can."""
     counts = Counter(dict.fromkeys(nodes, 0))
     counts.update(goal[name] for name in names if goal[name] in nodes)
-    if not counts:
-        return None
-    fewest, most = min(counts.values()), max(counts.values())
-    if most - fewest < 2:
-        return None
-    to = min(node for node in nodes if counts[node] == fewest)
-    from_those = [name for name in names if counts[goal[name]] == most]
-    return max(from_those, key=lambda name: score(name, to)), to
+    for to in sorted(nodes, key=lambda node: (counts[node], node)):
+        able = [x for x in names if x not in barred.get(to, ()) and goal[x] in nodes]
+        most = max((counts[goal[name]] for name in able), default=0)
+        if most - counts[to] >= 2:
+            from_those = [name for name in able if counts[goal[name]] == most]
+            return max(from_those, key=lambda name: score(name, to)), to
+    return None
 
 
 class TakeOver(msgspec.Struct, frozen=True):
@@ -113,7 +128,7 @@ class TakeOver(msgspec.Struct, frozen=True):
     """As it was read: if it has changed by then, it lives, and nothing is done."""
 
     owners: dict[str, str]
-    """By lease its next owner."""
+    """By lease its next owner; empty: nobody's, until a node can act for it."""
 
 
 class MembershipPlan(msgspec.Struct, frozen=True):
@@ -192,6 +207,7 @@ class Membership:
         self._members: frozenset[tuple[str, int]] = frozenset()
         self._changed = float("-inf")
         self._is_leaving = False
+        self._barred = NOTHING_BARRED
 
     @property
     def member(self) -> Member | None:
@@ -237,13 +253,18 @@ class Membership:
         self._given[name] = self._held.pop(name)
 
     def plan(
-        self, now: float, nodes: Collection[NodeRow], leases: Collection[LeaseRow]
+        self,
+        now: float,
+        nodes: Collection[NodeRow],
+        leases: Collection[LeaseRow],
+        barred: Barred = NOTHING_BARRED,
     ) -> MembershipPlan:
         """Decide from rows that were just read.
 
         Args:
             now: seconds on this machine's monotonic clock, when the read was sent.
         """
+        self._barred = barred
         suspected = self._suspicion.read(now, nodes)
         up = {row.id for row in nodes if row.state == "up"}
         alive = up - {row.id for row in suspected}
@@ -273,12 +294,13 @@ class Membership:
     ) -> dict[str, str]:
         if self._is_leaving:
             mine = [row.name for row in leases if row.owner == self._me]
-            return homes(mine, leases, alive)
+            return homes(mine, leases, alive, self._barred)
         return {
             row.name: row.wanted
             for row in leases
             if row.owner == self._me and row.wanted not in {"", self._me}
             if row.wanted in alive
+            if row.name not in self._barred.get(row.wanted, ())
         }
 
     def _take_over(
@@ -293,14 +315,14 @@ class Membership:
         for row in (*suspected, *gone):
             lost = [each.name for each in leases if each.owner == row.id]
             if row in suspected or lost:
-                return TakeOver(row, homes(lost, leases, alive))
+                return TakeOver(row, homes(lost, leases, alive, self._barred))
         return None
 
     def _adopted(
         self, leases: Collection[LeaseRow], alive: Collection[str]
     ) -> dict[str, str]:
         free = [row.name for row in leases if not row.owner]
-        found = homes(free, leases, alive)
+        found = homes(free, leases, alive, self._barred)
         return {name: node for name, node in found.items() if node == self._me}
 
     def _wanted(
@@ -319,4 +341,4 @@ class Membership:
         # Chosen: the first of all nodes decides; two that differ would only move twice.
         if not is_calm or self._me != min(alive, default=""):
             return {}
-        return moves(leases, alive, MOVES)
+        return moves(leases, alive, MOVES, self._barred)

@@ -40,6 +40,7 @@ CARDS = """SELECT node.id, node.state, node.beat, card.card, EXISTS (
 PUT_CARD = """INSERT INTO node_card(node, card, settings) VALUES (%s, %s, %s)
     ON CONFLICT(node) DO UPDATE
     SET card = excluded.card, settings = excluded.settings"""
+READ_CARDS = "SELECT node, card FROM node_card"
 SETTINGS = "SELECT settings FROM node_card WHERE node = %s"
 WANT = """UPDATE lease SET wanted = %s WHERE name = %s AND owner = %s
     RETURNING name"""
@@ -67,6 +68,9 @@ class NodeCard(msgspec.Struct, frozen=True):
     mark: str = ""
     """By which to tell the folder beside the database: see `[store] path`."""
 
+    accounts: tuple[str, ...] | None = None
+    """Leases of connectors of its own that it can act for; None: it does not say."""
+
     shares_work: bool | None = None
     """Whether it works beside the one that runs the company; None: it does not say."""
 
@@ -89,6 +93,9 @@ class NodesLook(msgspec.Struct, frozen=True):
 
     nodes: tuple[NodeRow, ...]
     leases: tuple[LeaseRow, ...]
+    barred: dict[str, frozenset[str]] = {}
+    """By node, the leases of connectors that its settings do not name: it has refused
+    those that do, or has not read them yet."""
 
 
 class NodeDesk:
@@ -183,10 +190,11 @@ class NodeDesk:
             # At once: a beat that was stored is one that others see.
             if not rows_of_named(db, statements.BEAT, own):
                 raise self._fenced()
-            return NodesLook(
-                tuple(NodeRow(*row) for row in rows_of(db, statements.READ_NODES)),
-                tuple(LeaseRow(*row) for row in rows_of(db, statements.READ_LEASES)),
+            nodes = tuple(NodeRow(*row) for row in rows_of(db, statements.READ_NODES))
+            leases = tuple(
+                LeaseRow(*row) for row in rows_of(db, statements.READ_LEASES)
             )
+            return NodesLook(nodes, leases, _barred(db, leases))
 
     def carry_out(self, plan: MembershipPlan, look: NodesLook) -> bool:
         """Do what a plan says of others and of what nobody has.
@@ -303,15 +311,32 @@ def rows_of_named(db: Db, text: str, values: dict[str, Any]) -> list[tuple[Any, 
     return cursor.fetchall() if cursor.description else []
 
 
+def _barred(db: Db, leases: Collection[LeaseRow]) -> dict[str, frozenset[str]]:
+    """Find by node the leases of connectors that it cannot act for."""
+    accounts = {row.name for row in leases if row.name.startswith(ACCOUNT)}
+    if not accounts:
+        return {}
+    cards = {node: read_card(card) for node, card in rows_of(db, READ_CARDS)}
+    return {
+        node: frozenset(accounts.difference(card.accounts))
+        for node, card in cards.items()
+        if card.accounts is not None
+    }
+
+
+def read_card(card: bytes | None) -> NodeCard:
+    """Read how a node presents itself; one that cannot be read says nothing."""
+    with contextlib.suppress(msgspec.DecodeError):
+        return msgspec.json.decode(card or b"{}", type=NodeCard)
+    return NodeCard()
+
+
 def _known(db: Db) -> list[KnownNode]:
     if (version_of(db) or 0) < 2:
         return []
     found: list[KnownNode] = []
     for node, state, beat, card, is_connected in rows_of(db, CARDS):
-        told = NodeCard()
-        with contextlib.suppress(msgspec.DecodeError):
-            told = msgspec.json.decode(card or b"{}", type=NodeCard)
-        found.append(KnownNode(node, state, beat, told, is_connected))
+        found.append(KnownNode(node, state, beat, read_card(card), is_connected))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import socket
 from functools import partial
 from typing import TYPE_CHECKING
@@ -52,6 +53,7 @@ from connectors.settings.load import check_nodes, load_app
 from connectors.web.page.platform import PageConfig
 from connectors.web.peers import NodePlace
 from runtime.errors import FencedError, SettingsError, StoreError
+from runtime.nodes.membership import homes
 from runtime.nodes.rows import COMPANY
 from runtime.secret import Secret
 from runtime.store.rows import PARTS, Append, Commit, Entry, NewEvent
@@ -378,6 +380,35 @@ async def test_a_node_goes_on_when_a_connector_of_its_own_is_taken_out(
             await node.use(config)
             await node.look()
             assert node.may_write(fence), "nothing else of it ends with a connector"
+
+
+async def test_a_bot_goes_to_no_node_that_has_refused_the_settings_with_it(
+    tmp_path: Path,
+) -> None:
+    emptied()
+    mine, others = (settings(tmp_path, name) for name in ("a", "b"))
+    suits_b = (f"bot{n}" for n in itertools.count() if is_home(f"account/bot{n}", "b"))
+    bot = next(suits_b)
+    more = replace(mine, connectors={**mine.connectors, bot: BOT})
+    with trio.fail_after(PATIENCE):
+        async with open_node(mine) as node, open_node(others) as refusing:
+            await node.wait_turn()
+            await refusing.wait_turn()
+            await node.use(more)
+            while bot not in node.accounts()[0]:
+                assert bot not in refusing.accounts()[0]
+                await node.wait_changed(0.1)
+            await node.prepare_to_leave()
+            await node.hand_over()
+            await refusing.look()
+            assert not refusing.accounts()[0], "nobody has it until somebody can"
+            await refusing.use(replace(others, connectors=more.connectors))
+            while bot not in refusing.accounts()[0]:
+                await refusing.wait_changed(0.1)
+
+
+def is_home(lease: str, node: str) -> bool:
+    return homes([lease], [], {"a", "b"}) == {lease: node}
 
 
 async def test_what_a_node_says_of_itself_is_said_again_if_it_could_not_be(

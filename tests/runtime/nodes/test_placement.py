@@ -61,6 +61,25 @@ def test_when_one_leaves_only_what_it_had_moves(names: set[str], which: int) -> 
     assert gone not in found.values()
 
 
+@given(names=nodes, data=st.data())
+def test_no_lease_goes_to_a_node_that_cannot_act_for_it(
+    names: set[str], data: st.DataObject
+) -> None:
+    some = st.sets(st.sampled_from(ACCOUNTS))
+    barred = {name: data.draw(some) for name in names}
+    able = {x: {n for n in names if x not in barred[n]} for x in ACCOUNTS}
+    owners = homes(ACCOUNTS, [], names, barred)
+    for lease, owner in owners.items():
+        assert owner in (able[lease] or {""})
+    has_owner = {lease: owner for lease, owner in owners.items() if owner}
+    unfair = {lease: min(able[lease]) for lease in has_owner}
+    moved = moves(rows(unfair), names, 1000, barred)
+    assert all(to in able[lease] for lease, to in moved.items())
+    after = Counter(dict.fromkeys(names, 0) | Counter((unfair | moved).values()))
+    for lease, owner in (unfair | moved).items():
+        assert all(after[owner] - after[to] < 2 for to in able[lease])
+
+
 @given(names=nodes, most=st.integers(0, 5), waiting=st.integers(0, 5))
 def test_no_more_moves_than_allowed_are_under_way(
     names: set[str], most: int, waiting: int
