@@ -1,7 +1,8 @@
-"""Which tests are the nearest to a line: measured by running them once, and kept.
+"""Which tests are the nearest to a line: noted by running them once, and kept.
 
-What was measured lies in a folder for temporary files, named by the text of the whole
-program: a changed program is measured again, a changed test file alone.
+What was noted lies in a folder for temporary files, a page for each file of tests. It
+is only a hint and need not be new: blocks are named by their function, and so stay
+known while others change. A page is noted again when its test file has changed.
 """
 
 from __future__ import annotations
@@ -9,20 +10,20 @@ from __future__ import annotations
 import json
 import os
 import re
-import sqlite3
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from tests.mutants.blocks import Block, Blocks, block_at, blocks_of
 from tests.mutants.chance import product
 from tests.mutants.related import Page, digest, page_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tests.mutants.chance import Slip
 
@@ -34,7 +35,7 @@ TAKEN = ("tests/house/kernel", "tests/house/settings")
 
 MOST_TESTS = 60
 MOST_SECONDS = 30.0
-"""Of all tests that are run for one mistake, as measured."""
+"""Of all tests that are run for one mistake, as noted."""
 
 SLOW = 5.0
 """Seconds; a slower test could not be told from one that hangs."""
@@ -50,105 +51,107 @@ class Near(NamedTuple):
 
     test: str
     seconds: float
-    lines: int
+    blocks: int
     """Of the program, that it runs; the fewer, the nearer it is to each."""
 
 
 class Nearest:
-    """Knows which tests run which lines.
+    """Knows which tests run which blocks.
 
     Args:
         root: of the repository.
-        folder: keeps what was measured.
+        folder: keeps what was noted.
     """
 
     def __init__(self, root: Path, folder: Path) -> None:
         self._root = root
         self.folder = folder
         self.folder.mkdir(exist_ok=True)
-        self._tests: dict[str, tuple[str, float]] = {}
-        self._counts: dict[str, dict[str, int]] = {}
+        self._tests: list[Near] = []
+        self._running: dict[str, dict[str, list[tuple[int, int]]]] = {}
+        """By file and block: numbers of a page's first test, and a bit for each."""
 
-    def unmeasured(self, files: Sequence[str]) -> list[str]:
-        """List the test files that were never measured, or have changed since."""
-        return [each for each in files if self._page(each) is None]
+        self._blocks = cache(self._blocks_of)
+
+    def unnoted(self, files: Iterable[str]) -> list[str]:
+        """List the test files that were never noted, or have changed since."""
+        return [each for each in files if not self._is_new(each)]
+
+    def _is_new(self, file: str) -> bool:
+        page = self._page(file)
+        return page is not None and page.digest == digest((self._root / file,))
 
     def _page(self, file: str) -> Page | None:
         path = page_of(self.folder, file)
         if not path.exists():
             return None
-        page = Page(**json.loads(path.read_bytes()))
-        is_true = page.digest == digest((self._root / file,))
-        return page if is_true and (self.folder / page.lines).exists() else None
+        return Page(**json.loads(path.read_bytes()))
 
     def read(self) -> None:
-        """Take in what was measured."""
+        """Take in what was noted."""
         for file in files_of_tests(self._root):
             if page := self._page(file):
-                for test, seconds in page.tests.items():
-                    self._tests[test] = (page.lines, seconds)
-        for lines in {lines for lines, _ in self._tests.values()}:
-            self._counts[lines] = self._query(
-                lines, "SELECT context, SUM(lines(numbits)) {} GROUP BY context", ()
-            )
+                self._take_in(page)
+
+    def _take_in(self, page: Page) -> None:
+        first = len(self._tests)
+        counts: Counter[int] = Counter()
+        for file, blocks in page.ran.items():
+            running = self._running.setdefault(file, {})
+            for block, digits in blocks.items():
+                tests = int(digits, 16)
+                running.setdefault(block, []).append((first, tests))
+                counts.update(bits(tests))
+        for number, (test, seconds) in enumerate(page.tests.items()):
+            self._tests.append(Near(test, seconds, counts[number]))
 
     def to(self, slip: Slip) -> list[str]:
         """List the tests that are the nearest to a mistake, the nearest first."""
-        if not slip.name:
-            places = {slip.file: slip.lines}
+        if slip.name:
+            places = self._mentions(slip)
         else:
-            places = self._mentions(slip) or {slip.file: ()}
-        found = [
-            Near(test, self._tests[test][1], self._counts[lines][test])
-            for lines in self._counts
-            for test in self._running(lines, places)
-            if self._tests.get(test, ("", 0))[0] == lines
+            places = [(slip.file, self._at(slip.file, slip.lines[0], slip.inside))]
+        found = {
+            first + bit
+            for file, block in places
+            for first, tests in self._tests_of(file, block)
+            for bit in bits(tests)
+        }
+        return self._cut([self._tests[number] for number in found])
+
+    def _tests_of(self, file: str, block: Block | None) -> list[tuple[int, int]]:
+        """Find who runs a block; if its function has changed, who runs that."""
+        running = self._running.get(file, {})
+        if block is None:
+            return []
+        if exact := running.get(f"{block.function}:{block.line}"):
+            return exact
+        known = f"{block.function}:"
+        return [
+            each for name in running if name.startswith(known) for each in running[name]
         ]
-        return self._cut(found)
 
-    def _running(self, lines: str, places: Mapping[str, Sequence[int]]) -> set[str]:
-        tests: set[str] = set()
-        for file, numbers in places.items():
-            wanted = sum(1 << number for number in numbers) or -1
-            mask = wanted.to_bytes(wanted.bit_length() // 8 + 1, "little", signed=True)
-            tests |= self._query(
-                lines,
-                "SELECT context, 1 {} WHERE path LIKE ? AND meets(numbits, ?)",
-                (f"%/{file}", mask),
-            ).keys()
-        return tests
+    def _at(self, file: str, line: int, inside: Sequence[str]) -> Block | None:
+        return block_at(self._blocks(file), line, ".".join(inside))
 
-    def _query(
-        self, lines: str, query: str, given: tuple[object, ...]
-    ) -> dict[str, int]:
-        with closing(sqlite3.connect(self.folder / lines)) as db:
-            db.create_function("lines", 1, count_lines)
-            db.create_function("meets", 2, meets)
-            tables = (
-                "FROM line_bits JOIN context ON context.id = context_id "
-                "JOIN file ON file.id = file_id"
-            )
-            return {
-                test: count
-                for test, count in db.execute(query.format(tables), given)
-                if test
-            }
+    def _blocks_of(self, file: str) -> Blocks:
+        return blocks_of((self._root / file).read_bytes())
 
-    def _mentions(self, slip: Slip) -> dict[str, tuple[int, ...]]:
-        """Find the lines that speak of what a line gives a value to."""
+    def _mentions(self, slip: Slip) -> list[tuple[str, Block | None]]:
+        """Find the blocks that speak of what a line gives a value to."""
         word = re.compile(rf"\b{re.escape(slip.name)}\b".encode())
-        found: dict[str, tuple[int, ...]] = {}
+        found: list[tuple[str, int]] = []
         for path in sorted(product(self._root)):
+            file = path.relative_to(self._root).as_posix()
             lines = path.read_bytes().split(b"\n")
-            numbers = tuple(n for n, line in enumerate(lines, 1) if word.search(line))
-            if numbers:
-                found[path.relative_to(self._root).as_posix()] = numbers
-        count = sum(map(len, found.values()))
-        return found if count <= MOST_MENTIONS else {slip.file: ()}
+            found += [(file, n) for n, line in enumerate(lines, 1) if word.search(line)]
+        if len(found) > MOST_MENTIONS:
+            found = [each for each in found if each[0] == slip.file]
+        return [(file, self._at(file, line, ())) for file, line in found]
 
     @staticmethod
     def _cut(found: list[Near]) -> list[str]:
-        found.sort(key=lambda near: (near.lines, near.test))
+        found.sort(key=lambda near: (near.blocks, near.test))
         alike: Counter[str] = Counter()
         ranked: list[tuple[int, Near]] = []
         for near in found:
@@ -165,21 +168,17 @@ class Nearest:
         return chosen[:MOST_TESTS]
 
 
-def kept(root: Path) -> Path:
-    """Say where it is kept what was measured of the program as it stands."""
-    text = digest(sorted(product(root)))
-    return Path(tempfile.gettempdir()) / f"callboard-lines-{text}"
+def kept() -> Path:
+    """Say where it is kept what was noted."""
+    return Path(tempfile.gettempdir()) / "callboard-blocks"
 
 
-def count_lines(bits: bytes) -> int:
-    """Count the lines that coverage notes, one bit for each."""
-    return int.from_bytes(bits, "little").bit_count()
-
-
-def meets(bits: bytes, mask: bytes) -> bool:
-    """Tell whether a test ran one of the lines."""
-    ran = int.from_bytes(bits, "little")
-    return bool(ran & int.from_bytes(mask, "little", signed=True))
+def bits(number: int) -> Iterator[int]:
+    """Go through the places of the bits that are set."""
+    while number:
+        lowest = number & -number
+        yield lowest.bit_length() - 1
+        number ^= lowest
 
 
 def files_of_tests(root: Path) -> Iterator[str]:
@@ -190,10 +189,10 @@ def files_of_tests(root: Path) -> Iterator[str]:
             yield file
 
 
-def measure(copy: Path, folder: Path, files: Sequence[str], limit: float) -> None:
-    """Run tests and note which lines each of them runs."""
+def note(copy: Path, folder: Path, files: Sequence[str], limit: float) -> None:
+    """Run tests and note which blocks each of them runs."""
     options = ("-q", "-p", "no:randomly", "-p", "no:cacheprovider")
-    noting = ("-p", "tests.mutants.related", "--note-lines", str(folder))
+    noting = ("-p", "tests.mutants.related", "--note-blocks", str(folder))
     try:
         subprocess.run(
             (sys.executable, "-m", "pytest", *options, *noting, *files),

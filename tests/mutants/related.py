@@ -1,27 +1,27 @@
-"""A plugin of pytest: notes which lines each test runs, and runs the nearest tests.
+"""A plugin of pytest: notes which blocks each test runs, and runs the nearest tests.
 
-    python -m pytest -p tests.mutants.related --note-lines FOLDER tests/…
+    python -m pytest -p tests.mutants.related --note-blocks FOLDER tests/…
     python -m pytest -p tests.mutants.related --nearest FILE tests/…
 
-The first writes one file of coverage data for each test file, with a context for each
-test that passed, and beside it how long the tests took. The second runs only the tests
-that FILE names, in its order, and ends at the first that fails otherwise than by time.
+The first writes a page for each test file: which blocks of the program each test ran
+that passed, and how long that took. The second runs only the tests that FILE names, in
+its order, and ends at the first that fails otherwise than by time.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections import Counter
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import coverage
 import hypothesis
 import pytest
+
+from tests.mutants.blocks import Marks
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
@@ -37,8 +37,6 @@ HUNG = "from pytest-timeout"
 
 PHASES = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
 
-PRODUCT = ("runtime", "actors", "connectors")
-
 
 class Page(NamedTuple):
     """What is noted of one file of tests."""
@@ -46,23 +44,24 @@ class Page(NamedTuple):
     digest: str
     """Of the file when its tests ran."""
 
-    lines: str
-    """The name of the database with the lines that they ran."""
-
     tests: dict[str, float]
     """The seconds that each test took that passed, of the processor alone: whatever
     else the machine does."""
 
+    ran: dict[str, dict[str, str]]
+    """By file of the program and block (`Mailbox.put:3`), the tests that ran it: a
+    hexadecimal number with one bit for each, the first test's is the lowest."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Take the folder or the file."""
-    parser.addoption("--note-lines", type=Path, help="note the lines of each test here")
+    parser.addoption("--note-blocks", type=Path, help="note what each test runs here")
     parser.addoption("--nearest", type=Path, help="run the tests that this file names")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Begin to note, or to choose."""
-    folder, nearest = config.getoption("note_lines"), config.getoption("nearest")
+    folder, nearest = config.getoption("note_blocks"), config.getoption("nearest")
     # pytest-xdist hands its workers the options, so that each notes its own files.
     if folder and getattr(config.option, "numprocesses", None) is None:
         config.pluginmanager.register(Noter(folder, config.rootpath))
@@ -75,39 +74,41 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class Noter:
-    """Notes lines: one database for a run, and a page for each file of tests."""
+    """Notes which blocks each test runs: a page for each file of tests."""
 
     def __init__(self, folder: Path, root: Path) -> None:
         self._folder = folder
         self._root = root
-        self._lines = folder / f"{time.time_ns()}-{os.getpid()}.lines"
-        self._at_work = coverage.Coverage(
-            data_file=str(self._lines),
-            source=[str(root / each) for each in PRODUCT],
-            branch=False,
-            config_file=False,
-        )
+        self._marks = Marks(root)
         self._file = ""
         self._tests: dict[str, float] = {}
+        self._ran: dict[str, dict[str, int]] = {}
         self._passed = False
-        self._at_work.start()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
-        """Note the lines of one test under its name."""
+        """Note the blocks that one test runs."""
         file = item.nodeid.split("::", maxsplit=1)[0]
         if file != self._file:
             self._end_page()
             self._file = file
         self._passed = True
-        self._at_work.switch_context(item.nodeid)
+        self._marks.take()
         began = time.process_time()
         try:
             return (yield)
         finally:
             if self._passed:
-                self._tests[item.nodeid] = time.process_time() - began
-            self._at_work.switch_context("")
+                self._note(item.nodeid, time.process_time() - began)
+
+    def _note(self, test: str, seconds: float) -> None:
+        bit = 1 << len(self._tests)
+        self._tests[test] = seconds
+        for file, blocks in self._marks.take().items():
+            ran = self._ran.setdefault(file, {})
+            for block in blocks:
+                name = f"{block.function}:{block.line}"
+                ran[name] = ran.get(name, 0) | bit
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """See whether the test passes."""
@@ -115,18 +116,19 @@ class Noter:
 
     def pytest_sessionfinish(self) -> None:
         """Write what was noted last."""
-        self._at_work.stop()
-        self._at_work.save()
         self._end_page()
 
     def _end_page(self) -> None:
         """Write what was noted of a file: the process may end in the next one."""
         if self._file:
-            file = self._root / self._file
-            page = Page(digest((file,)), self._lines.name, self._tests)
+            ran = {
+                file: {name: f"{tests:x}" for name, tests in blocks.items()}
+                for file, blocks in self._ran.items()
+            }
+            page = Page(digest((self._root / self._file,)), self._tests, ran)
             text = json.dumps(page._asdict())
             page_of(self._folder, self._file).write_text(text, encoding="utf-8")
-        self._tests = {}
+        self._tests, self._ran = {}, {}
 
 
 class Chooser:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tests.mutants.chance import draw
 from tests.mutants.likely import Likely
-from tests.mutants.nearest import Nearest, files_of_tests, kept, measure
+from tests.mutants.nearest import Nearest, files_of_tests, kept, note
 from tests.mutants.related import outcome_of
 from tests.mutants.warm import Warm
 
@@ -32,13 +32,13 @@ HANGS = 10
 """Seconds after which a test counts as hung, on a machine with nothing else to do."""
 
 LONGEST = 1800.0
-"""Seconds that a few test files may take while lines are noted."""
+"""Seconds that a few test files may take while it is noted what they run."""
 
 LIMIT = 120.0
 """Seconds that the tests for one mistake may take together."""
 
-FILES_AT_ONCE = 12
-"""Test files that are measured in one process."""
+FILES_AT_ONCE = 40
+"""Test files that are noted in one process."""
 
 LIKELY = (0, 1, 5, 20)
 """Test files that are run for each mistake where time is short: first the likeliest,
@@ -89,8 +89,7 @@ def sample(root: Path, copied: Sequence[str], wanted: Sample) -> None:
             for number in range(wanted.workers)
         ]
         sampler = Sampler(root, wanted, copies)
-        if not wanted.within:
-            sampler.measure(pool)
+        sampler.learn(pool)
         outcomes: list[Outcome] = []
         for outcome in pool.map(sampler.judge, slips):
             outcomes.append(outcome)
@@ -116,7 +115,7 @@ class Sampler:
         self._left = wanted.number
         """Mistakes that are still to be tried."""
 
-        self._nearest = Nearest(root, kept(root))
+        self._nearest = Nearest(root, kept())
         self._likely = Likely(root)
         self._red: set[str] = set()
         """Tests that are red without any mistake."""
@@ -128,19 +127,19 @@ class Sampler:
         for each in copies:
             self._copies.put(Warm(each))
 
-    def measure(self, pool: ThreadPoolExecutor) -> None:
-        """Learn which tests run which lines."""
-        missing = self._nearest.unmeasured(list(files_of_tests(self._root)))
-        if missing:
-            print(f"measuring {len(missing)} test files", flush=True)  # noqa: T201
-        starts = range(0, len(missing), FILES_AT_ONCE)
-        batches = [missing[start : start + FILES_AT_ONCE] for start in starts]
-        list(pool.map(self._note, batches))
+    def learn(self, pool: ThreadPoolExecutor) -> None:
+        """Learn which tests run what; where time is short, of what was noted before."""
+        files = () if self._wanted.within else files_of_tests(self._root)
+        if missing := self._nearest.unnoted(files):
+            print(f"running {len(missing)} test files", flush=True)  # noqa: T201
+            starts = range(0, len(missing), FILES_AT_ONCE)
+            batches = [missing[start : start + FILES_AT_ONCE] for start in starts]
+            list(pool.map(self._note, batches))
         self._nearest.read()
 
     def _note(self, files: Sequence[str]) -> None:
         at = self._copies.get()
-        measure(at.folder, self._nearest.folder, files, LONGEST)
+        note(at.folder, self._nearest.folder, files, LONGEST)
         self._copies.put(at)
 
     def judge(self, slip: Slip) -> Outcome:
@@ -152,34 +151,36 @@ class Sampler:
         try:
             if left <= 0:
                 return Outcome(slip, "not tried", "no time was left")
-            outcome = Outcome(slip, "survived", "no test is near it")
-            hung: Outcome | None = None
-            for tests in self._stages(slip):
+            nearest = self._nearest.to(slip)
+            outcomes: list[Outcome] = []
+            for tests in self._stages(slip, nearest):
                 began = time.monotonic()
                 outcome = self._proved(at, slip, tests, max(0.0, min(share, LIMIT)))
+                outcomes.append(outcome)
                 if outcome.word in {"found", "unfinished"}:
                     break
-                # Another test may say at once what is wrong.
-                hung = outcome if outcome.word == "hung" else hung
-                share -= time.monotonic() - began
-            return outcome if outcome.word == "found" else hung or outcome
+                share -= time.monotonic() - began  # another test may find what hangs
+            known = verdict(outcomes, is_known=bool(nearest))
+            return known or Outcome(slip, "survived", "no test is near it")
         finally:
             self._copies.put(at)
 
-    def _stages(self, slip: Slip) -> Iterator[list[str]]:
-        """Give the tests that are run for a mistake, as long as it survives."""
-        if self._wanted.within:
-            likely = self._likely.to(slip)
-            for first, most in pairwise(LIKELY):
-                yield likely[first:most]
-            return
-        nearest = self._nearest.to(slip)
+    def _stages(self, slip: Slip, nearest: list[str]) -> Iterator[list[str]]:
+        """Give the tests that are run for a mistake, as long as it survives.
+
+        Where none is known to run the line, the likeliest files; and a few of them in
+        any case: they may start a program that runs it.
+        """
         files = dict.fromkeys(each.split("::", maxsplit=1)[0] for each in nearest)
         near = tuple(f"{file}::" for file in list(files)[:NEAREST_FILES])
         few = [each for each in nearest if each.startswith(near)][:NEAREST]
-        yield few
+        if few:
+            yield few
         if rest := [each for each in nearest if each not in few]:
             yield rest
+        likely = self._likely.to(slip)
+        for first, most in pairwise(LIKELY[: -1 if nearest else None]):
+            yield likely[first:most]
 
     def close(self) -> None:
         """End the processes that run the tests."""
@@ -196,6 +197,23 @@ class Sampler:
             if outcome.word != "found" or "::" not in test or test in self._green:
                 return outcome
             (self._red if is_red(at, test) else self._green).add(test)
+
+
+def verdict(outcomes: Sequence[Outcome], *, is_known: bool) -> Outcome | None:
+    """Say what became of a mistake, by what became of it in each stage.
+
+    Args:
+        outcomes: of the stages, in their order.
+        is_known: whether the first stages run its line for certain: what survives
+            these has survived, though time may have been too short for more.
+
+    Returns:
+        None if no test was run.
+    """
+    by_word = {outcome.word: outcome for outcome in reversed(outcomes)}
+    last = ("survived", "unfinished") if is_known else ("unfinished", "survived")
+    words = ("found", "hung", *last)
+    return next((by_word[word] for word in words if word in by_word), None)
 
 
 def summary(wanted: Sample, outcomes: Sequence[Outcome]) -> str:

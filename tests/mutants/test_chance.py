@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import random  # noqa: TID251  for dice with a seed alone
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.mutants.blocks import MARKS, Blocks, block_at, blocks_of
 from tests.mutants.chance import draw, slips
 from tests.mutants.likely import Likely, said_in
-from tests.mutants.nearest import files_of_tests
-from tests.mutants.sampled import attempt, copy_of
+from tests.mutants.nearest import Nearest, files_of_tests, note
+from tests.mutants.sampled import Outcome, attempt, copy_of, verdict
 from tests.mutants.warm import Warm
 
 ROOT = Path(__file__).parents[2]
@@ -181,3 +184,92 @@ def test_a_mistake_is_found_survives_or_hangs(
     assert attempt(warm, slip, ["tests/test_a.py::test_it"]).word == word
     warm.close()
     assert (at / "a.py").read_bytes() == PROGRAM
+
+
+BRANCHES = b"""
+class Count:
+    def to(self, most):
+        \"\"\"Count.\"\"\"
+        found = 0
+        for each in range(most):
+            if each == 3:
+                break
+            elif each == 2:
+                found += 10
+            found += 1
+        else:
+            found += 100
+        try:
+            [][most]
+        except IndexError:
+            found += 1000
+
+        def last():
+            return found
+
+        return last()
+"""
+
+
+def test_the_blocks_that_run_are_marked_and_nothing_else_changes() -> None:
+    blocks = Blocks()
+    tree = blocks.visit(ast.parse(BRANCHES))
+    ran = bytearray(len(blocks.found))
+    plain: dict[str, Any] = {}
+    marked: dict[str, Any] = {MARKS: ran}
+    exec(compile(BRANCHES, "a.py", "exec"), plain)  # noqa: S102
+    exec(compile(tree, "a.py", "exec"), marked)  # noqa: S102
+    always = {2, 4, 6, 8, 11, 12, 14, 16}
+    for most, others in ((1, {10}), (3, {7, 10}), (5, {5, 7})):
+        ran[:] = bytes(len(ran))
+        assert marked["Count"]().to(most) == plain["Count"]().to(most)
+        seen = {each for each, byte in zip(blocks.found, ran, strict=True) if byte}
+        lines = {each.line for each in seen if each.function == "Count.to"}
+        assert lines == always | others
+    at = blocks_of(BRANCHES)
+    assert block_at(at, 12, "Count.to") == ("Count.to", 8)
+    assert block_at(at, 20, "Count.to.last") == ("Count.to.last", 1)
+
+
+def test_the_tests_that_run_a_line_are_noted_and_stay_known(tmp_path: Path) -> None:
+    at = copy_of(ROOT, COPIED, tmp_path / "copy")
+    (at / "runtime").mkdir()
+    (at / "runtime" / "__init__.py").touch()
+    program = at / "runtime" / "a.py"
+    program.write_bytes(BRANCHES)
+    (at / "tests" / "test_a.py").write_text(
+        "from runtime.a import Count\n"
+        "def test_few() -> None:\n    assert Count().to(1) == 1101\n"
+        "def test_many() -> None:\n    assert Count().to(5) == 1013\n"
+        "def test_wrong() -> None:\n    assert Count().to(5) == 0\n"
+    )
+    note(at, tmp_path, ["tests/test_a.py"], 100.0)
+    # Another function comes before it, and its page is still known.
+    program.write_bytes(b"\ndef new():\n    return 4\n" + BRANCHES)
+    nearest = Nearest(at, tmp_path)
+    assert nearest.unnoted(["tests/test_a.py", "tests/test_b.py"]) == [
+        "tests/test_b.py"
+    ]
+    nearest.read()
+    found = slips("runtime/a.py", program.read_bytes())
+    tests = {slip.after: nearest.to(slip) for slip in found}
+    few, many = "tests/test_a.py::test_few", "tests/test_a.py::test_many"
+    assert tests["2"] == [few, many]
+    assert tests["11"] == [many]
+    assert tests["4"] == [few, many]
+    assert tests["5"] == []
+
+
+def test_what_survives_those_that_run_its_line_has_survived() -> None:
+    slip = slips("a.py", PROGRAM)[0]
+    survived, unfinished, hung = (
+        Outcome(slip, word, "") for word in ("survived", "unfinished", "hung")
+    )
+    for outcomes, known, unknown in (
+        ((survived, unfinished), survived, unfinished),
+        ((survived, hung, unfinished), hung, hung),
+        ((unfinished,), unfinished, unfinished),
+    ):
+        assert verdict(outcomes, is_known=True) == known
+        assert verdict(outcomes, is_known=False) == unknown
+    assert verdict((), is_known=True) is None
