@@ -435,7 +435,6 @@ class TelegramListener:
         self._shared = shared
         self._arrivals = TelegramArrivals(bot, shared)
         self._health = TelegramHealth(bot, shared)
-        self.taken_within = TAKEN_WITHIN
         self._ingress: Ingress | None = None
         """Where a webhook's messages go; None: it does not listen."""
 
@@ -537,7 +536,7 @@ class TelegramListener:
             LOG.warning("update not understood", bot=self._bot.agent, why=str(error))
             self._shared.metrics.event(self._bot.agent, "malformed")
             return True
-        with trio.move_on_after(self.taken_within):
+        with trio.move_on_after(TAKEN_WITHIN):
             try:
                 await self._arrivals.take(update, ingress)
             except ShutOutError as error:

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from connectors.chat.platforms import Gates
+from connectors.chat.telegram.listener import TAKEN_WITHIN
 from runtime.errors import StoreUnavailableError
 from tests.fakes.telegram.api import told
 from tests.fakes.telegram.chats import RefusalError
@@ -119,14 +120,19 @@ async def test_the_same_update_written_otherwise_is_taken_once() -> None:
         assert bed.texts() == ["hi"]
 
 
-async def test_what_cannot_be_stored_is_to_be_brought_again() -> None:
-    async with served() as (bed, client):
+async def test_what_cannot_be_stored_is_to_be_brought_again(
+    autojump_clock: MockClock,
+) -> None:
+    bed = BotBed(mode="webhook", webhook_url=URL)
+    body = msgspec.json.encode(UPDATE)
+    async with bed.listening():
         listener = bed.transport.listeners["anna"]
-        listener.taken_within = 0.2
         bed.ingress.error = StoreUnavailableError("disk full")
-        assert await post(client) == 503
+        began = autojump_clock.current_time()
+        assert not await listener.take(body)
+        assert autojump_clock.current_time() - began == pytest.approx(TAKEN_WITHIN)
         bed.ingress.error = None
-        assert await post(client) == 200
+        assert await listener.take(body)
         assert bed.texts() == ["hi"]
         assert bed.counted("updates_total", outcome="later") == 1
 
