@@ -32,7 +32,6 @@ from connectors.models.embedders.local import HashingEmbedder
 from connectors.tools.registry import ToolParts, make_tools, wanted_tools
 from connectors.tools.workspace.files import Desks
 from runtime.clock import Clock, SystemClock
-from runtime.store.in_memory import MemoryStore
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -201,8 +200,8 @@ def described_tools(
 ) -> dict[str, Tool]:
     """Make the tools outside a company, to be described and not to be run."""
     desks = Desks(config.workspace)
-    clock, store = SystemClock(), MemoryStore()
-    return make_tools(ToolParts(config, clock, sandbox, desks, stack, nobody, store))
+    clock = SystemClock()
+    return make_tools(ToolParts(config, clock, sandbox, desks, stack, nobody, None))
 
 
 @dataclass

@@ -31,17 +31,14 @@ from connectors.commands.common.running import (
 )
 from connectors.config.app import AppConfig
 from connectors.config.hooks import HookConfig
-from connectors.hooks.hook import HOOK, HookError, HookFigures, HookRecord
-from connectors.hooks.runner import HookConnection
-from connectors.hooks.tree import HookSurroundings, connecting, in_order
+from connectors.hooks.hook import HOOK, HookError, HookRecord
+from connectors.hooks.runner import Connect, HookConnection
+from connectors.hooks.tree import connecting, in_order
 from connectors.sandbox.plan import territory
 from connectors.sandbox.runner import LateSandbox
-from runtime.clock import SystemClock
 from runtime.config.loader import Settings
 from runtime.store.database import Database
-from runtime.store.in_memory import MemoryStore
 from runtime.telemetry.logs import writing
-from runtime.telemetry.metrics import Metrics
 
 HEADERS = ("HOOK", "STATE", "ASKED", "CHANGED", "CANCELLED", "FAILED", "LAST ERROR")
 SHOWN = 60
@@ -157,8 +154,9 @@ def try_hook(config: Path | None, name: str, text: str, **given: object) -> int:
     )
     event = cast("Event", given["event"] or hooks[name].events[0])
     asked = AskHook(event=event, about=about, text=text)
+    connect = _connecting(name, hooks[name], settings)
     with writing(level="info", shape="text", redactor=redacting(settings)):
-        verdict = run_interruptible(_asked, name, hooks[name], _ground(settings), asked)
+        verdict = run_interruptible(_asked, hooks[name], connect, asked)
     if isinstance(verdict, HookError):
         if given["as_json"]:
             say_json({"error": str(verdict), "trouble": verdict.trouble})
@@ -177,26 +175,21 @@ def try_hook(config: Path | None, name: str, text: str, **given: object) -> int:
     return 0
 
 
-def _ground(settings: Settings[AppConfig]) -> HookSurroundings:
+def _connecting(name: str, hook: HookConfig, settings: Settings[AppConfig]) -> Connect:
     config = settings.value
     land = territory(config, private_files(settings))
-    return HookSurroundings(
-        LateSandbox(config.sandbox, land, lambda _standing: None),
-        Path(config.workspace.path).absolute(),
-        HookFigures(Metrics()),
-        MemoryStore(),
-        SystemClock(),
-    )
+    sandbox = LateSandbox(config.sandbox, land, lambda _standing: None)
+    return connecting(name, hook, sandbox, Path(config.workspace.path).absolute())
 
 
 async def _asked(
-    name: str, hook: HookConfig, ground: HookSurroundings, asked: AskHook
+    hook: HookConfig, connect: Connect, asked: AskHook
 ) -> Verdict | HookError | None:
     """Start a hook and ask it once; None: it was only told."""
     seconds, what = START_TIMEOUT, "start"
     with trio.CancelScope(deadline=trio.current_time() + seconds) as scope:
         try:
-            async with connecting(name, hook, ground)() as connection:
+            async with connect() as connection:
                 seconds, what = hook.timeout, "answer"
                 scope.deadline = trio.current_time() + seconds
                 return await _answer(connection, asked)

@@ -90,7 +90,9 @@ def hook_specs(
 ) -> tuple[ChildSpec, ...]:
     """Say how the actors of all hooks are started."""
     return tuple(
-        branch(name, each, connecting(name, each, ground), ground)
+        branch(
+            name, each, connecting(name, each, ground.sandbox, ground.workspace), ground
+        )
         for name, each in in_order(hooks)
     )
 
@@ -119,27 +121,29 @@ def branch(
     return ChildSpec(name=name, start=start, shutdown=8.0)
 
 
-def connecting(name: str, config: HookConfig, ground: HookSurroundings) -> Connect:
+def connecting(
+    name: str, config: HookConfig, sandbox: Sandbox, workspace: Path
+) -> Connect:
     """Say how a hook's code is run."""
     if config.python:
         return partial(loaded, config.python, config.max_calls)
-    return partial(running, name, config, ground)
+    return partial(running, name, config, sandbox, workspace)
 
 
 @asynccontextmanager
 async def running(
-    name: str, config: HookConfig, ground: HookSurroundings
+    name: str, config: HookConfig, sandbox: Sandbox, workspace: Path
 ) -> AsyncGenerator[HookConnection]:
     """Run a hook's program, confined, with none of our secrets.
 
     Raises:
         connectors.hooks.hook.HookError: it cannot be started.
     """
-    own = ground.workspace / HOMES / name
+    own = workspace / HOMES / name
     home = Path(await trio.Path(config.folder or own).absolute())
     if config.folder is None:
         await trio.Path(home).mkdir(parents=True, exist_ok=True)
-    opened = ground.sandbox.open_process(
+    opened = sandbox.open_process(
         config.command,
         confinement=confinement_of(config, home),
         cwd=home,

@@ -141,7 +141,7 @@ class MemorySearchTool(MemoryTool):
 class SaveMemoryTool(MemoryTool):
     """Stores a fact about the person who asks."""
 
-    def __init__(self, find: Find, clock: Clock, store: Store) -> None:
+    def __init__(self, find: Find, clock: Clock, store: Store | None) -> None:
         super().__init__(find, clock)
         self._store = store
 
@@ -164,6 +164,8 @@ class SaveMemoryTool(MemoryTool):
         (result,) = considered.results
         if result.outcome == "refused":
             return ToolResult(f"Not kept: {result.text}.", is_error=True)
+        if self._store is None:
+            raise ToolError("not kept: outside a company nothing is stored")
         try:
             if considered.changes:
                 cause = f"{source.message_id}/{','.join(result.ids)}"

@@ -44,7 +44,9 @@ class ToolParts:
     find: Find
     """Gives a living actor by its name."""
 
-    store: Store
+    store: Store | None
+    """None: the tools are only described."""
+
     blobs: BlobFolder | None = None
     """Where copies of files lie that agents send; None: it is made where needed."""
 

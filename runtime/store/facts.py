@@ -207,7 +207,7 @@ WORD = re.compile(r"[0-9a-z\x80-\U0010ffff]{1,64}")
 class Facts(Protocol):
     """Reads facts, and forgets expired ones.
 
-    Implemented by `runtime/store/in_memory.py` (start there) and
+    Implemented by `tests/fakes/store/in_memory.py` (start there) and
     `runtime/sql/facts.py`; both pass `tests/contracts/store/test_store_facts.py`.
     All calls raise `MisuseError` for no scope at all or too many, and for a limit
     outside 1 to `MAX_FACT_ROWS`; `StoreUnavailableError` or `CorruptError` when the

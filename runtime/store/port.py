@@ -1,8 +1,8 @@
 """The port of durable storage; `rows.py` has its shapes.
 
-It names no engine: `runtime/sqlite/store.py` keeps the rows in a file, `in_memory.py`
-in memory, and both pass `tests/contracts/store/test_store.py`. A store has no clock:
-every time is Unix seconds given by the caller.
+It names no engine: `runtime/sql/store.py` keeps the rows in SQLite or PostgreSQL, and a
+store in memory for tests passes the same `tests/contracts/store/test_store.py`. A store
+has no clock: every time is Unix seconds given by the caller.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class Entries(Protocol):
 class Store(Entries, Protocol):
     """Durable rows: inbox, journal, outbox, records, facts.
 
-    Implemented by `runtime/store/in_memory.py` (start there) and
-    `runtime/sqlite/store.py`; both pass `tests/contracts/store/test_store.py`. Used
+    Implemented by `tests/fakes/store/in_memory.py` (start there) and
+    `runtime/sql/store.py`; both pass `tests/contracts/store/test_store.py`. Used
     from trio tasks; many may call at once. After `aclose` every call raises
     `StoreUnavailableError`.
     """

@@ -13,12 +13,12 @@ from actors.config.access import AccessConfig
 from actors.inbound.connector import Connector, ConnectorIngress
 from actors.people.access import policy
 from actors.transport import Account
-from runtime.store.in_memory import MemoryStore
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.actors.neighbours import make_services, probe, words
 from tests.fakes.actors.noting import Noting
 from tests.fakes.chat.ingress import FakeIngress
 from tests.fakes.company.furnished import changed
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
 if TYPE_CHECKING:

@@ -33,10 +33,10 @@ from connectors.tools.workspace.files import (
     WorkspaceEnclosures,
     WriteFileTool,
 )
-from runtime.store.in_memory import MemoryStore
 from tests.fakes.company.company import TrioClock
 from tests.fakes.company.minded import memory_tools
 from tests.fakes.memory.memory import FakeMemory
+from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.tools.colleagues import Agreeable
 from tests.fakes.tools.sent_files import SentFiles
 

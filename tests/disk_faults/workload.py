@@ -19,8 +19,8 @@ import trio
 
 from runtime.errors import StoreError
 from runtime.sqlite.migrations import MIGRATIONS, Migration
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Receipt
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.store.rows import NOW, accepting, enqueueing, events, settling, turn
 
 if TYPE_CHECKING:

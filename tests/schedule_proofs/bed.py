@@ -20,12 +20,12 @@ from actors.schedule.messages import AppointmentsChanged
 from actors.schedule.rows import KIND, as_entry, read
 from actors.schedule.scheduler import Scheduler
 from connectors.config.checks import find_zone
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import MAX_ROWS, Commit, Settle
 from runtime.telemetry.metrics import Metrics
 from runtime.testing import open_test_system
 from tests.fakes.actors.neighbours import make_services, of_kind, probe
 from tests.fakes.company.furnished import changed
+from tests.fakes.store.in_memory import MemoryStore
 from tests.schedule_proofs.reference import Entry, Reference, rounded
 from tests.schedule_proofs.times import DAY, all_times
 

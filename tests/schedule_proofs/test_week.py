@@ -24,11 +24,11 @@ from actors.messages.inbound import Address
 from actors.schedule.appointments import Appointment
 from actors.schedule.rows import KIND, SLOT, SlotRecord, as_entry, read
 from connectors.config.checks import find_zone
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import MAX_ROWS, Commit
 from tests.fakes.company.company import EPOCH, Says, open_company
 from tests.fakes.company.furnished import changed
 from tests.fakes.models.accounts import Account, Pooled
+from tests.fakes.store.in_memory import MemoryStore
 from tests.schedule_proofs.edges import EDGES
 from tests.schedule_proofs.reference import Entry, Reference
 from tests.schedule_proofs.times import DAY, all_times

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import trio
 
-from runtime.store.in_memory import MemoryStore
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.store.one_part import guarded
 
 # Chosen: the most of any story is some hundreds.

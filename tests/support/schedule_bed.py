@@ -16,12 +16,12 @@ from actors.schedule.appointments import Appointment
 from actors.schedule.rows import KIND, as_entry, read
 from actors.schedule.scheduler import Scheduler
 from connectors.config.checks import find_zone
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Settle
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.actors.neighbours import make_services, of_kind, probe
 from tests.fakes.company.company import EPOCH
 from tests.fakes.company.furnished import changed
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
 if TYPE_CHECKING:

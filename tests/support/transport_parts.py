@@ -12,8 +12,8 @@ from connectors.chat.platforms import Operations, TransportParts
 from connectors.config.app import AppConfig
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
-from runtime.store.in_memory import MemoryStore
 from runtime.telemetry.metrics import Metrics
+from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.web.backstage import FakeCompany
 
 if TYPE_CHECKING:

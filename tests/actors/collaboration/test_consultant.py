@@ -38,10 +38,10 @@ from actors.protocol import (
     TurnEnded,
     TurnSpent,
 )
-from runtime.store.in_memory import MemoryStore
 from tests.fakes.actors.neighbours import anna, make_services, of_kind, probe, words
 from tests.fakes.company.company import TrioClock
 from tests.fakes.company.furnished import changed
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
 if TYPE_CHECKING:

@@ -35,7 +35,6 @@ from actors.protocol import (
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Keyed
 from runtime.errors import CorruptError, StoreUnavailableError
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, StoredDelivery
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.supervisor import Supervisor
@@ -49,6 +48,7 @@ from tests.fakes.actors.neighbours import (
     words,
 )
 from tests.fakes.company.company import Platform
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
 if TYPE_CHECKING:

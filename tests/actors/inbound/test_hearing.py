@@ -20,12 +20,12 @@ from actors.rules.groups.assignments import StickyRoutes
 from actors.rules.groups.reply_windows import KIND
 from actors.rules.groups.routes import group_of, routing_table, with_groups
 from runtime.actor.messages import Keyed
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Entry, Settle
 from runtime.supervision.keyed import KeyGivenUp
 from tests.actors.inbound.test_router import Crossing, stored
 from tests.fakes.actors.neighbours import make_services, of_kind, probe, words
 from tests.fakes.company.company import EPOCH
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
 if TYPE_CHECKING:

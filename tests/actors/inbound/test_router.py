@@ -37,10 +37,10 @@ from actors.rules.groups.routes import routing_table
 from actors.services import Duties
 from runtime.actor.messages import Keyed
 from runtime.errors import CorruptError
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Settle
 from tests.fakes.actors.neighbours import make_services, of_kind, probe, words
 from tests.fakes.company.company import EPOCH
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
 if TYPE_CHECKING:

@@ -20,11 +20,11 @@ from actors.protocol import (
 )
 from runtime.actor.messages import Keyed
 from runtime.errors import StoreUnavailableError
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Settle
 from tests.actors.inbound.test_router import Crossing, open_crossing, stored
 from tests.fakes.actors.neighbours import of_kind, words
 from tests.fakes.company.company import EPOCH
+from tests.fakes.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Collection

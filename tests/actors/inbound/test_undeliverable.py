@@ -26,9 +26,9 @@ from actors.protocol import (
 )
 from runtime.actor.dead_letters import DeadLetter, Reason
 from runtime.actor.messages import Keyed
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit
 from tests.fakes.actors.neighbours import make_services, of_kind, probe, saying, words
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
 if TYPE_CHECKING:

@@ -25,9 +25,9 @@ from actors.messages.inbound import Inbound, TranscriptLine
 from actors.messages.keys import chat_partition
 from actors.messages.usage import Run
 from actors.rules.text.secrets import AuditRedaction
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Defer, Settle, SettledState
 from tests.fakes.actors.neighbours import make_services, saying, words
+from tests.fakes.store.in_memory import MemoryStore
 
 STREAM = "anna/fake/room//zoe"
 LINES = (

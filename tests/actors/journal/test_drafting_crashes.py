@@ -14,10 +14,10 @@ from actors.journal.commits import as_enqueue
 from actors.outbound.courier import IN_PLACE
 from actors.protocol import Deliver
 from runtime.errors import StoreUnavailableError
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Receipt
 from tests.fakes.chat.presence import EDITS, Screen
 from tests.fakes.outbound.drafted import KINDS, PLAIN, aside, open_chat, reply
+from tests.fakes.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     from actors.messages.deliveries import Abilities

@@ -18,9 +18,9 @@ from actors.journal.unsettled import PAGE, OpenMessages, unanswered
 from actors.messages.inbound import Address, DelegationChain
 from actors.messages.keys import chat_partition
 from runtime.fairness import most_of_one
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Settle
 from tests.fakes.actors.neighbours import words
+from tests.fakes.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     from actors.messages.inbound import Inbound

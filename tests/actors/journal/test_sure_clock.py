@@ -10,9 +10,9 @@ import trio
 
 from actors.journal.clock import DAY, KIND, NAME, SureClock
 from actors.operations.keeper import KEEP_DEDUP, PRUNE_EVERY, Keeper
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Entry, Settle
 from tests.fakes.company.company import Cast, TrioClock, at_rest, open_company
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 from tests.support.store.rows import heard
 

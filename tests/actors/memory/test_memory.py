@@ -25,9 +25,9 @@ from actors.memory.messages import (
 from actors.memory.review import MOST_NOTES
 from runtime.errors import MisuseError, StoreUnavailableError
 from runtime.store.facts import FactListing
-from runtime.store.in_memory import MemoryStore
 from tests.fakes.company.company import Cast, open_company
 from tests.fakes.memory.memory import ROOM, SAM, ZOE, FakeEmbedder, remembering_bed
+from tests.fakes.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     from actors.memory.messages import Fact, ReviewedNotes

@@ -11,8 +11,8 @@ from actors import names
 from actors.errors import ModelBusyError, ModelRefusedError
 from actors.memory.memory import FORGOTTEN_AFTER, MOST_OPEN
 from actors.memory.messages import KeepFact, KeepLog, Recall
-from runtime.store.in_memory import MemoryStore
 from tests.fakes.memory.memory import ZOE, FakeEmbedder, FakeLogBook, remembering_bed
+from tests.fakes.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     from actors.memory.messages import Fact

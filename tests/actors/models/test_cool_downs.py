@@ -29,13 +29,13 @@ from actors.models.pool import (
     NoBackend,
     Pool,
 )
-from runtime.store.in_memory import MemoryStore
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.restarts import Backoff
 from runtime.supervision.supervisor import Supervisor, SupervisorConfig
 from runtime.testing import wait_settled
 from tests.fakes.actors.neighbours import probe
 from tests.fakes.models.accounts import Pooled
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from actors.journal.commits import as_accept
 from actors.journal.records import USAGE, UsageRecord
 from actors.models.daily_tokens import GUESS, STORED_WITHIN, DailyTokens
 from connectors.config.checks import find_zone
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Record, Settle
 from tests.fakes.actors.neighbours import make_services, words
 from tests.fakes.company.furnished import changed
+from tests.fakes.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -18,10 +18,10 @@ from actors.operations.keeper import (
 from actors.protocol import DrainOutbox, RouteArrived, RouteUnanswered
 from actors.services import Duties
 from runtime.errors import StoreUnavailableError
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Record, Settle
 from tests.fakes.actors.neighbours import probe
 from tests.fakes.company.company import EPOCH, TrioClock
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 from tests.support.store.rows import heard
 

@@ -9,11 +9,11 @@ import trio
 
 from actors.journal import commits
 from actors.operations.sweeper import SWEEP_EVERY, Sweeper
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Receipt
 from runtime.testing import open_test_system
 from tests.fakes.actors.neighbours import saying
 from tests.fakes.company.company import EPOCH, TrioClock
+from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.tools.sent_files import described
 
 if TYPE_CHECKING:

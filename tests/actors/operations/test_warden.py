@@ -14,7 +14,6 @@ from actors.journal.records import AuditRecord
 from actors.operations import warden as killing
 from actors.operations.warden import DOWN, KillActor, Killed, Warden
 from runtime.errors import StoreUnavailableError
-from runtime.store.in_memory import MemoryStore
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.restarts import Backoff
 from runtime.supervision.supervisor import Supervisor, SupervisorConfig
@@ -23,6 +22,7 @@ from runtime.telemetry.metrics import Metrics
 from runtime.testing import CrashError
 from tests.fakes.actors.neighbours import make_services
 from tests.fakes.company.furnished import changed
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import Puppet, virtual
 
 if TYPE_CHECKING:

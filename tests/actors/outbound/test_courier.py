@@ -18,11 +18,11 @@ from actors.journal.commits import as_enqueue
 from actors.messages.deliveries import Abilities, Draft
 from actors.outbound.courier import Courier
 from actors.protocol import Deliver, Delivered, MessageSettled, ShowDraft
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import BY_HAND, Commit, Receipt
 from tests.fakes.actors.neighbours import ROOM, make_services, saying, words
 from tests.fakes.company.company import BrokenPlatformError, Platform
 from tests.fakes.outbound.road import open_road
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from actors.outbound.retry import TRIES, WAITED_AFTER
 from actors.protocol import Deliver
 from runtime.actor.messages import Keyed
 from runtime.errors import DuplicateError
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Committed, SendAttempt
 from tests.fakes.actors.neighbours import saying
 from tests.fakes.outbound.lane import Lane, open_lane
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.tiers import examples
 
 if TYPE_CHECKING:

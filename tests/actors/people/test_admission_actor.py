@@ -22,11 +22,11 @@ from actors.protocol import Deliver, MessageSettled, Route, StopAccepting
 from actors.transport import RefusedAttempt
 from runtime.actor.messages import Keyed
 from runtime.errors import StoreUnavailableError
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Receipt, SendAttempt
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.actors.neighbours import make_services, probe, saying, words
 from tests.fakes.company.furnished import changed
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
 if TYPE_CHECKING:

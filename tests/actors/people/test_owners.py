@@ -29,11 +29,11 @@ from actors.protocol import Deliver
 from actors.transport import Account
 from runtime.actor.actor import Actor
 from runtime.errors import StoreUnavailableError
-from runtime.store.in_memory import MemoryStore
 from runtime.telemetry.logs import Redactor
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.actors.neighbours import make_services, of_kind, probe, words
 from tests.fakes.company.furnished import changed
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
 if TYPE_CHECKING:

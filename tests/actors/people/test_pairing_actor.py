@@ -33,11 +33,11 @@ from actors.protocol import Deliver
 from actors.transport import Account
 from connectors.app.assembly import load_voices
 from runtime.errors import StoreUnavailableError
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import ANY_KIND, Commit, Committed, Entry
 from tests.fakes.actors.neighbours import make_services, of_kind, probe, words
 from tests.fakes.company.company import TrioClock
 from tests.fakes.company.furnished import changed
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import Puppet, virtual
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from actors.schedule.appointments import slot_name
 from actors.schedule.messages import AppointmentsChanged, AppointmentsStored
 from actors.schedule.rows import KIND, as_entry
 from actors.schedule.scheduler import LOOK_EVERY
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit
 from tests.fakes.company.company import EPOCH
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.schedule_bed import DAY, every, open_bench
 from tests.support.tiers import examples
 

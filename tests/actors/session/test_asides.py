@@ -24,10 +24,10 @@ from connectors.chat.terminal.plain import TerminalWriter
 from connectors.web.exchange import HttpExchange
 from runtime.clock import SystemClock
 from runtime.errors import StoreUnavailableError
-from runtime.store.in_memory import MemoryStore
 from tests.fakes.actors.neighbours import ROOM, of_kind, words
 from tests.fakes.actors.room import RefusingStore, open_room
 from tests.fakes.chat.console import FakeConsole
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.chat.terminal_bed import PIPE, open_chat
 
 if TYPE_CHECKING:

@@ -26,10 +26,10 @@ from actors.protocol import (
     TurnEnded,
 )
 from actors.session.attempt import RESTARTED, RETRY_CLAIM
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Claim, Commit, Defer, Settle
 from tests.fakes.actors.neighbours import of_kind, words
 from tests.fakes.actors.room import HeldStore, Room, open_room
+from tests.fakes.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     from runtime.store.port import Done

@@ -21,9 +21,9 @@ from actors.protocol import (
 )
 from actors.transport import Account
 from actors.turn.steering import FetchSteering
-from runtime.store.in_memory import MemoryStore
 from tests.fakes.actors.neighbours import of_kind, words
 from tests.fakes.actors.room import HeldStore, open_room
+from tests.fakes.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     from actors.messages.busy_policies import BusyPolicy

@@ -17,10 +17,10 @@ from actors.protocol import ApprovalDecided, ApprovalResult, RequestApproval, St
 from actors.session.consent import DECIDED_WITHIN, GONE, MOST_LASTING, NOBODY
 from actors.turn.permissions import GRACE, LOST, ToolPermissions
 from actors.turn.steps import StepJournal
-from runtime.store.in_memory import MemoryStore
 from tests.fakes.actors.neighbours import ROOM, anna, make_services, probe, words
 from tests.fakes.actors.room import open_room
 from tests.fakes.company.furnished import changed
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from actors.journal.commits import as_accept
 from actors.messages.state import AttemptHistory
 from actors.protocol import Hear, StartTurn
 from runtime.errors import StoreUnavailableError
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit
 from tests.fakes.actors.neighbours import of_kind, words
 from tests.fakes.actors.room import open_room
+from tests.fakes.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     from runtime.store.rows import StoredEvent

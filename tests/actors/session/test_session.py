@@ -37,10 +37,10 @@ from actors.session.attempt import REPORT_WITHIN
 from actors.session.outbox import LOST
 from actors.transport import Account
 from runtime.errors import CorruptError, MisuseError
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Append, Commit, NewEvent, Settle
 from tests.fakes.actors.neighbours import of_kind, words
 from tests.fakes.actors.room import HeldStore, RefusingStore, open_room
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.store.engines import names_undelivered
 from tests.support.store.rows import enqueueing
 

@@ -18,9 +18,9 @@ from actors.session.shared_turns import (
 )
 from actors.turn.machine import MessageInjected
 from actors.turn.steps import JOINED
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Append, Claim, Commit, Defer, NewEvent, Settle
 from tests.fakes.actors.neighbours import words
+from tests.fakes.store.in_memory import MemoryStore
 
 STREAM = "steps/m0"
 FIRST = words("first", 0)

@@ -16,8 +16,8 @@ from actors.messages.inbound import Address, DelegationChain
 from actors.protocol import StopDelegated
 from actors.session.outbox import SessionOutbox
 from actors.session.stop import is_caused, is_same_asker, stop_for_room, stop_notice
-from runtime.store.in_memory import MemoryStore
 from tests.fakes.actors.neighbours import make_services, of_kind, probe, words
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import Puppet, virtual
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from actors.turn.machine import ModelReplied, Step, ToolReturned
 from actors.turn.steps import StepJournal
 from runtime.actor.committer import RETRY_EVERY
 from runtime.errors import StoreUnavailableError
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Append, Commit, NewEvent, Settle
 from runtime.testing import Probe
 from tests.fakes.actors.neighbours import make_services, words
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
 if TYPE_CHECKING:

@@ -26,7 +26,6 @@ from actors.turn.machine import ModelReplied, Step, ToolReturned
 from actors.turn.tools import IN_DOUBT
 from actors.turn.turn import Turn
 from runtime.errors import StoreUnavailableError
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Append, Commit, NewEvent
 from tests.fakes.actors.neighbours import (
     anna,
@@ -37,6 +36,7 @@ from tests.fakes.actors.neighbours import (
     words,
 )
 from tests.fakes.company.company import FakeModel, Says, call
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
 if TYPE_CHECKING:

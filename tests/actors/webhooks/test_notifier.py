@@ -26,12 +26,12 @@ from actors.journal.notices import (
 from actors.webhooks.messages import Receiver, SendNotices, WebhookMetrics
 from actors.webhooks.notifier import LONGEST_REST, SWEEP_EVERY, Notifier
 from actors.webhooks.retry import PostResult, WebhookRetryPolicy
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Entry, decoded
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.actors.neighbours import make_services
 from tests.fakes.company.company import EPOCH, TrioClock
 from tests.fakes.company.furnished import changed
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from actors.protocol import Route, StopAccepting
 from actors.webhooks.intake import WebhookIntake, hand_in
 from actors.webhooks.messages import Trigger, Triggered
 from runtime.errors import StoreUnavailableError
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Settle
 from tests.fakes.actors.neighbours import make_services, of_kind, probe
 from tests.fakes.company.furnished import changed
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
 if TYPE_CHECKING:

@@ -29,9 +29,9 @@ from runtime.clock import SystemClock
 from runtime.nodes.rows import COMPANY
 from runtime.postgresql.nodes import NodeCard, NodeDesk, NodesFromOutside
 from runtime.postgresql.server import Db, PostgresqlServer, rows_of
-from runtime.store.in_memory import MemoryStore
 from runtime.telemetry.logs import Redactor
 from tests.connectors.app.test_nodes import PATIENCE, free_port
+from tests.fakes.store.in_memory import MemoryStore
 from tests.processes.channels.test_telegram import MORE, is_answered, telegram, wait
 from tests.support.chat.telegram_bed import ZOE
 from tests.support.store.postgresql import emptied, shared_process

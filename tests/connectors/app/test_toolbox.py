@@ -18,8 +18,8 @@ from connectors.sandbox.runner import LateSandbox
 from connectors.tools.registry import TOOLS, ToolParts, make_tools
 from connectors.tools.workspace.files import Desks
 from runtime.clock import SystemClock
-from runtime.store.in_memory import MemoryStore
 from tests.fakes.sites.site import open_site, response
+from tests.fakes.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     from actors.ports import Tool

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from connectors.chat.bookmarks import ConnectorShelf, StoredBookmarks
 from runtime.clock import SystemClock
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Entry
+from tests.fakes.store.in_memory import MemoryStore
 
 ANNA, BEN = "@anna:example.org", "@ben:example.org"
 KIND = "matrix_sync"

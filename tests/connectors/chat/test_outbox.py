@@ -11,7 +11,7 @@ from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address
 from connectors.chat.outbox import ClientOutbox
 from runtime.clock import SystemClock
-from runtime.store.in_memory import MemoryStore
+from tests.fakes.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     from runtime.store.rows import Commit, Committed

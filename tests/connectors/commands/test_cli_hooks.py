@@ -15,13 +15,10 @@ from actors.hooks.book import AskHook, HookSubject
 from actors.hooks.chain import HookCounts, Verdict
 from connectors.cli import run
 from connectors.config.hooks import HookConfig
-from connectors.hooks.hook import HOOK, HookError, HookFigures, HookRecord
+from connectors.hooks.hook import HOOK, HookError, HookRecord
 from connectors.hooks.runner import read
-from connectors.hooks.tree import HookSurroundings, connecting
-from runtime.clock import SystemClock
-from runtime.store.in_memory import MemoryStore
+from connectors.hooks.tree import connecting
 from runtime.store.rows import Commit, Record
-from runtime.telemetry.metrics import Metrics
 from tests.connectors.hooks.test_hook_functions import installed
 from tests.fakes.tools.sandbox import FakeSandbox
 from tests.support.desk import commit_to, write_database
@@ -144,10 +141,8 @@ async def test_the_example_of_the_docs_does_what_it_says(tmp_path: Path) -> None
     (table,) = tomllib.loads(blocks("toml")[0])["hooks"].values()
     folder = CONFIG / table.pop("folder")
     hook = msgspec.structs.replace(msgspec.convert(table, HookConfig), folder=folder)
-    figures, clock = HookFigures(Metrics()), SystemClock()
-    ground = HookSurroundings(FakeSandbox(), tmp_path, figures, MemoryStore(), clock)
     about = HookSubject(id="1", correlation_id="1", connector="terminal", chat="1")
-    async with connecting("cards", hook, ground)() as running:
+    async with connecting("cards", hook, FakeSandbox(), tmp_path)() as running:
         for text, verdict in (
             ("My card is 4111 1111 1111 1111", "My card is [card number]"),
             ("Call me at 4111", ""),

@@ -19,11 +19,11 @@ from connectors.hooks.hook import HOOK, HookError, HookFigures, HookRecord
 from connectors.hooks.tree import HookSurroundings, confinement_of, hook_specs
 from connectors.sandbox.plan import MIB
 from runtime.clock import SystemClock
-from runtime.store.in_memory import MemoryStore
 from runtime.supervision.supervisor import Supervisor
 from runtime.system import open_system
 from runtime.telemetry.metrics import Metrics
 from runtime.testing import Reports
+from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.tools.sandbox import FakeSandbox
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from runtime.errors import MisuseError, SequenceConflictError
 from runtime.postgresql.database import PostgresqlDatabase
 from runtime.sqlite.database import SqliteDatabase
 from runtime.store.database import DROPPED, OldestOpen, Totals
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import (
     BY_HAND,
     Claim,
@@ -24,6 +23,7 @@ from runtime.store.rows import (
     Settle,
     SettledState,
 )
+from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.store.memory_database import MemoryDatabase
 from tests.support.store.engines import NAMES, PostgresqlEngine, make_engine
 from tests.support.store.rows import (

@@ -24,8 +24,8 @@ from runtime.store.facts import (
     PutVector,
     UseFacts,
 )
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.store.postgresql import emptied
 from tests.support.store.rows import remembering
 from tests.support.tiers import examples

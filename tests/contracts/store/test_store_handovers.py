@@ -14,7 +14,6 @@ from runtime.postgresql.database import PostgresqlDatabase
 from runtime.postgresql.server import PostgresqlOptions, PostgresqlServer
 from runtime.postgresql.store import PostgresqlStore
 from runtime.store.copying import TABLES
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import (
     Accept,
     AnyRow,
@@ -26,6 +25,7 @@ from runtime.store.rows import (
     Settle,
     kinds_of,
 )
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.store.engines import make_engine
 from tests.support.store.postgresql import emptied, shared_process
 from tests.support.store.rows import NOW, accepting, remembering

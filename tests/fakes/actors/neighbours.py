@@ -17,10 +17,10 @@ from actors.models.accounts import Accounts
 from actors.models.catalogue import of_one
 from actors.services import Furnishing, InForce, Services
 from runtime.ids import IdSource
-from runtime.store.in_memory import MemoryStore
 from runtime.telemetry.metrics import Metrics
 from runtime.testing import Probe
 from tests.fakes.company.company import FakeModel, TrioClock
+from tests.fakes.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,12 +23,12 @@ from actors.protocol import (
     TurnEnded,
 )
 from actors.session.session import Session
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.supervisor import Supervisor, SupervisorConfig
 from tests.fakes.actors.neighbours import anna, make_services, of_kind, probe, words
 from tests.fakes.company.furnished import changed
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
 if TYPE_CHECKING:

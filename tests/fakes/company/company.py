@@ -50,12 +50,12 @@ from actors.services import Furnishing, InForce, Services
 from actors.transport import Account
 from actors.tree import Company, tree
 from runtime.ids import IdSource
-from runtime.store.in_memory import MemoryStore
 from runtime.telemetry.metrics import Metrics
 from runtime.testing import Reports
 from tests.fakes.actors.noting import Noting
 from tests.fakes.chat.transport import FakeTransport
 from tests.fakes.company.hooked import Hooks
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import pause, virtual
 
 if TYPE_CHECKING:

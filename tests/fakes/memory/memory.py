@@ -25,13 +25,13 @@ from actors.memory.messages import (
 )
 from actors.tree import memory_children
 from connectors.models.embedders.local import HashingEmbedder
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit
 from runtime.supervision.supervisor import Supervisor
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.actors.neighbours import make_services
 from tests.fakes.company.company import EPOCH
 from tests.fakes.company.furnished import changed
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import trio.testing
 
     from actors.config.presence import PresenceConfig
-    from runtime.store.in_memory import MemoryStore
+    from tests.fakes.store.in_memory import MemoryStore
 
     Clock = trio.testing.MockClock
 

@@ -18,12 +18,12 @@ from actors.protocol import Deliver, DrainOutbox
 from actors.transport import Account
 from runtime.actor.messages import Keyed
 from runtime.store.database import DROPPED
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import BY_HAND, Commit
 from runtime.supervision.keyed import KeyedConfig, KeyedSupervisor
 from tests.fakes.actors.neighbours import make_services, saying
 from tests.fakes.company.company import AT_ONCE, Platform
 from tests.fakes.company.furnished import changed
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
 if TYPE_CHECKING:

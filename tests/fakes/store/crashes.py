@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal
 import trio
 import trio.testing
 
-from runtime.store.in_memory import MemoryStore
 from tests.fakes.company.company import at_rest, open_company
+from tests.fakes.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 
     from runtime.store.database import RepairResult
-    from runtime.store.in_memory import MemoryStore, Rows
     from runtime.store.rows import (
         Commit,
         StoredEntry,
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
         StoredRecord,
         StoredSnapshot,
     )
+    from tests.fakes.store.in_memory import MemoryStore, Rows
 
 Found = TypeVar("Found", StoredMessage, StoredDelivery)
 

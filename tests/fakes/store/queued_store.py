@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from runtime.store.in_memory import MemoryStore
+from tests.fakes.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     from runtime.store.port import Done

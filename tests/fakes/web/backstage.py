@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from actors.agents.hired import HiringTerms
     from actors.ports import Speaker, Transcriber
     from runtime.actor.ref import ActorRef
-    from runtime.store.in_memory import MemoryStore
+    from tests.fakes.store.in_memory import MemoryStore
 
 SECRET = "the-secret-of-the-house"  # noqa: S105  a test looks for it
 

@@ -13,9 +13,9 @@ from connectors.asyncio_bridge.bridge import Bridge
 from connectors.web.eliza.messages import to_uuid
 from connectors.web.eliza.platform import WebConfig
 from connectors.web.eliza.transport import ElizaTransport
-from runtime.store.in_memory import MemoryStore
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.chat.ingress import FakeIngress
+from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.tools.sent_files import SentFiles
 from tests.fakes.web.backstage import FakeCompany
 from tests.support.transport_parts import transport_parts

@@ -26,10 +26,10 @@ from connectors.web.page.platform import PageConfig
 from connectors.web.page.request import FOLDER
 from connectors.web.page.transport import PageTransport
 from runtime.clock import SystemClock
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.chat.ingress import FakeIngress
+from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.tools.sent_files import SentFiles
 from tests.fakes.web.backstage import FakeCompany
 from tests.support.transport_parts import transport_parts

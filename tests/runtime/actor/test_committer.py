@@ -10,9 +10,9 @@ import trio
 
 from runtime.actor.committer import RETRY_EVERY, Committer, commit_until_decided
 from runtime.errors import SequenceConflictError, StoreUnavailableError
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Committed, Entry
 from runtime.testing import CrashError
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import Puppet, do, supervise, virtual, wait
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from runtime.errors import StoreUnavailableError
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Committed
+from tests.fakes.store.in_memory import MemoryStore
 from tests.simulation.checks.ledger import words_of
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from actors.agents.messages import ListStaff, ReadStaff
 from actors.agents.rows import AGENT, CHANGE
 from actors.journal.parts import entries_of
 from runtime.errors import StoreUnavailableError
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit
 from tests.fakes.company.company import EPOCH, FakeModel, Says, at_rest, open_company
 from tests.fakes.company.hirers import CARL, Hirers, saying
+from tests.fakes.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     from actors.messages.inbound import ModelRequest

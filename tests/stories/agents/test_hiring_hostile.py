@@ -13,10 +13,10 @@ from actors.agents.hired import Client, HiredAgent
 from actors.agents.rows import AGENT, CHANGE, CLIENT
 from actors.config.agents import AgentConfig, HiringConfig
 from actors.journal.parts import entries_of
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, decoded
 from tests.fakes.company.company import EPOCH, FakeModel, at_rest, heard, open_company
 from tests.fakes.company.hirers import BOSS, CARL, Hirers, saying
+from tests.fakes.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     from actors.messages.inbound import ModelRequest

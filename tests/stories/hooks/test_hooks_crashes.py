@@ -14,10 +14,10 @@ from actors.inbound.router import Router
 from actors.session.session import Session
 from connectors.hooks import tree
 from connectors.hooks.hook import Hook, HookError
-from runtime.store.in_memory import MemoryStore
 from runtime.testing import crash_on
 from tests.fakes.company.company import Cast, at_rest, open_company
 from tests.fakes.company.hooked import hooked, shouts
+from tests.fakes.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     from actors.hooks.book import AskHook

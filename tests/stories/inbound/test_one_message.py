@@ -9,7 +9,6 @@ from msgspec import structs
 
 from actors.config.agents import AgentConfig
 from actors.errors import ModelBusyError
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Counts
 from tests.fakes.company.company import (
     Cast,
@@ -21,6 +20,7 @@ from tests.fakes.company.company import (
     open_company,
     until,
 )
+from tests.fakes.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     from actors.messages.deliveries import Delivery

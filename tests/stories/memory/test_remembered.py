@@ -13,12 +13,12 @@ from actors.journal.parts import entries_of
 from actors.memory.kit import MemoryKit, MemoryMetrics
 from actors.people.rows import PERSON
 from runtime.store.facts import FactListing
-from runtime.store.in_memory import MemoryStore
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.company.company import EPOCH, FakeModel, at_rest, heard, open_company
 from tests.fakes.company.desked import Desked
 from tests.fakes.company.furnished import changed
 from tests.fakes.memory.memory import ZOE
+from tests.fakes.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     from actors.messages.inbound import ModelRequest

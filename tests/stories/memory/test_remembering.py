@@ -17,7 +17,6 @@ from actors.messages.inbound import ToolCall, ToolResult, ToolSpec
 from actors.schedule.rows import KIND
 from connectors.app.assembly import load_voices
 from runtime.ids import IdSource
-from runtime.store.in_memory import MemoryFacts, MemoryStore
 from tests.fakes.company.company import (
     EVERY_FAMILY,
     FakeModel,
@@ -34,6 +33,7 @@ from tests.fakes.company.minded import Minded
 from tests.fakes.memory.memory import FakeEmbedder
 from tests.fakes.models.summing import task_of
 from tests.fakes.store.crashes import MortalStore, run_until_death
+from tests.fakes.store.in_memory import MemoryFacts, MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

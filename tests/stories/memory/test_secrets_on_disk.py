@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from runtime.store.in_memory import MemoryStore
     from tests.fakes.company.minded import Minded
+    from tests.fakes.store.in_memory import MemoryStore
 
 Clock = trio.testing.MockClock
 

@@ -19,10 +19,10 @@ from actors.models.budget import Budget, Limit
 from actors.models.messages import ReplaceCatalogue
 from actors.models.spending import CALL
 from runtime.errors import StoreUnavailableError
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Record
 from tests.fakes.company.company import Says, at_rest, call, open_company, until
 from tests.fakes.models.accounts import Pooled
+from tests.fakes.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     from runtime.store.rows import StoredRecord

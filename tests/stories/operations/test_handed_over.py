@@ -10,10 +10,10 @@ import trio.testing
 
 from actors import names
 from actors.people.owners import TellOwners
-from runtime.store.in_memory import MemoryStore
 from tests.fakes.company.company import FakeModel, at_rest, open_company
 from tests.fakes.company.guarded import Guarded
 from tests.fakes.company.hirers import CARL, Hirers, saying
+from tests.fakes.store.in_memory import MemoryStore
 from tests.stories.hooks.test_webhooks_out import Ear
 from tests.stories.memory.test_remembered import Rememberers, kept
 from tests.stories.people.test_strangers import make_cast

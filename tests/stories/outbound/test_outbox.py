@@ -25,7 +25,7 @@ from tests.fakes.store.crashes import Moment, MortalStore, run_through, run_unti
 
 if TYPE_CHECKING:
     from actors.outbound.retry import OnUnknown
-    from runtime.store.in_memory import MemoryStore
+    from tests.fakes.store.in_memory import MemoryStore
 
     Clock = trio.testing.MockClock
 

@@ -17,7 +17,6 @@ from actors.models.catalogue import Catalogue
 from actors.models.messages import ListedModel
 from actors.models.pool import ModelOffer
 from runtime.store.facts import SaveFact
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Record
 from tests.fakes.company.company import (
     FakeModel,
@@ -28,6 +27,7 @@ from tests.fakes.company.company import (
     until,
 )
 from tests.fakes.company.desked import Desked
+from tests.fakes.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     from actors.messages.inbound import ModelRequest

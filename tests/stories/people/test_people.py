@@ -18,9 +18,9 @@ from actors.people.identity import LONGEST_PERSONALITY, Person
 from actors.people.lookup import ChangePerson, FindPerson
 from actors.people.people import HOLDS_FOR
 from actors.rules.text.translations import Voices
-from runtime.store.in_memory import MemoryStore
 from tests.fakes.company.company import Platform, at_rest, open_company
 from tests.fakes.company.desked import Desked
+from tests.fakes.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     import pytest

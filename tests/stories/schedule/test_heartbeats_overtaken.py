@@ -11,10 +11,10 @@ import trio.testing
 from actors.journal.parts import entries_of
 from actors.schedule.rows import KIND
 from runtime.errors import SequenceConflictError
-from runtime.store.in_memory import MemoryStore
 from tests.fakes.company.arranging import kept
 from tests.fakes.company.beating import Listed, beating
 from tests.fakes.company.company import open_company
+from tests.fakes.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     from runtime.store.rows import Commit, Committed

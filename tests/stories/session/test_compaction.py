@@ -19,7 +19,6 @@ from actors.journal.records import UsageRecord
 from actors.memory import forgetting
 from actors.rules.prompt import compaction
 from runtime.errors import StoreUnavailableError
-from runtime.store.in_memory import MemoryStore
 from tests.fakes.company.company import (
     Cast,
     FakeModel,
@@ -29,6 +28,7 @@ from tests.fakes.company.company import (
     open_company,
 )
 from tests.fakes.models.summing import Notebook, Summer, chapters, kept, talk, task_of
+from tests.fakes.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     from actors.messages.inbound import ModelRequest

@@ -14,9 +14,9 @@ from actors.config.limits import LimitsConfig
 from actors.config.sessions import CompactionConfig, SessionConfig
 from actors.journal.history import Flushed, Reset
 from runtime.errors import StoreUnavailableError
-from runtime.store.in_memory import MemoryStore
 from tests.fakes.company.company import EPOCH, Cast, Says, at_rest, open_company
 from tests.fakes.models.summing import Notebook, Summer, chapters, kept, talk
+from tests.fakes.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     from runtime.store.rows import StoredRecord

@@ -12,11 +12,11 @@ from actors.config.sessions import CompactionConfig
 from actors.journal.events import as_journal
 from actors.journal.history import Compacted, Exchanged, History
 from actors.messages.inbound import TranscriptLine
-from runtime.store.in_memory import MemoryStore
 from tests.fakes.company.company import at_rest, heard, open_company
 from tests.fakes.company.gossip import whole
 from tests.fakes.company.minded import Minded
 from tests.fakes.models.summing import Summer, chapters, task_of
+from tests.fakes.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     import trio.testing

@@ -14,9 +14,9 @@ from connectors.chat.platforms import Gates
 from connectors.chat.telegram.platform import TelegramAccountConfig, TelegramConfig
 from connectors.chat.telegram.transport import TelegramTransport
 from runtime.secret import Secret
-from runtime.store.in_memory import MemoryStore
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.chat.ingress import FakeIngress
+from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.telegram.api import BASE, FakeTelegram
 from tests.fakes.tools.sent_files import SentFiles
 from tests.fakes.web.backstage import FakeCompany

@@ -21,9 +21,9 @@ from connectors.chat.terminal.transport import TerminalTransport
 from runtime import __version__
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
-from runtime.store.in_memory import MemoryStore
 from tests.fakes.chat.console import FakeConsole
 from tests.fakes.chat.ingress import FakeIngress
+from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.tools.sent_files import SentFiles
 from tests.fakes.web.backstage import FakeCompany
 from tests.support.transport_parts import transport_parts

@@ -12,9 +12,9 @@ import trio.testing
 from actors.messages.deliveries import Delivery, Draft
 from connectors.chat.websocket.platform import WebSocketConfig
 from connectors.chat.websocket.transport import WebSocketTransport
-from runtime.store.in_memory import MemoryStore
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.chat.ingress import FakeIngress
+from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.websocket.client import SocketClient
 from tests.support.transport_parts import transport_parts
 

@@ -10,7 +10,7 @@ import trio
 from runtime.postgresql.store import PostgresqlStore
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore
-from runtime.store.in_memory import MemoryStore
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.store.postgresql import emptied
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ import pytest
 
 from runtime.sql import write as sql_rows
 from runtime.store.facts import SaveFact
-from runtime.store.in_memory import Rows
 from runtime.store.rows import Commit, Committed
+from tests.fakes.store.in_memory import Rows
 
 if TYPE_CHECKING:
     import apsw

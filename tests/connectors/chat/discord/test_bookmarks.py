@@ -6,8 +6,8 @@ from actors.people.rows import part_of
 from connectors.chat.bookmarks import ConnectorShelf
 from connectors.chat.discord.listener import KIND, BotPlace, StoredDiscordBookmarks
 from runtime.clock import SystemClock
-from runtime.store.in_memory import MemoryStore
 from runtime.store.rows import Commit, Entry
+from tests.fakes.store.in_memory import MemoryStore
 
 
 async def test_a_place_is_found_again_under_its_connector_and_agent() -> None:

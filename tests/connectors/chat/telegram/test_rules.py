@@ -29,7 +29,7 @@ from connectors.chat.telegram.events import (
 from connectors.chat.telegram.listener import leased
 from connectors.chat.telegram.markup import MOST, cut, message, reaction
 from connectors.chat.telegram.senders import MessageNumbers, StoredTelegramBookmarks
-from runtime.store.in_memory import MemoryStore
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.chat.telegram_bed import BASIC, delivery
 
 if TYPE_CHECKING:

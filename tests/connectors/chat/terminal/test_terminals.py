@@ -36,8 +36,8 @@ from connectors.chat.terminal.transport import (
     socket_beside,
 )
 from runtime import __version__
-from runtime.store.in_memory import MemoryStore
 from tests.fakes.media import PNG
+from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.web.backstage import FakeCompany
 from tests.support.chat.terminal_bed import HELLO, TerminalBed
 

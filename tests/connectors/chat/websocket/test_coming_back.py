@@ -12,7 +12,7 @@ from connectors.chat.outbox import CLIENTS, PLACES, SAID, ClientOutbox
 from connectors.chat.websocket.frames import chat_of
 from connectors.chat.websocket.platform import WebSocketConfig
 from runtime.clock import SystemClock
-from runtime.store.in_memory import MemoryStore
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.chat.websocket_bed import ZOE, gone, open_sockets
 
 TIMES = 25

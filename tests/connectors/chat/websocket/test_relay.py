@@ -21,7 +21,7 @@ from connectors.chat.websocket.frames import chat_of
 from connectors.chat.websocket.platform import WebSocketConfig
 from connectors.chat.websocket.relay import FROM_NODE, WholeFrames, with_seal
 from connectors.web.peers import NodePlace
-from runtime.store.in_memory import MemoryStore
+from tests.fakes.store.in_memory import MemoryStore
 from tests.support.chat.websocket_bed import SAM, ZOE, SocketBed, open_sockets
 
 if TYPE_CHECKING:

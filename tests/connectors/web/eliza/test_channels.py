@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.store.in_memory import MemoryStore
+from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.web.eliza import ANNA, API, BEN, SAM, ZERO, ZOE, open_web
 
 NOBODY = "11111111-1111-1111-1111-111111111111"

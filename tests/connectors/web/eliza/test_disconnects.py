@@ -19,7 +19,7 @@ from connectors.web.eliza.messages import to_uuid
 from connectors.web.eliza.platform import WebConfig, WebKeyConfig
 from runtime.errors import StoreUnavailableError
 from runtime.secret import Secret
-from runtime.store.in_memory import MemoryStore
+from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.web.eliza import ANNA, API, ZERO, ZOE, WebBed, open_web
 
 if TYPE_CHECKING:

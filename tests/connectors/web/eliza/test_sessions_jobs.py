@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from connectors.web.eliza.platform import WebConfig
 from connectors.web.eliza.services.sessions import MINUTE, SessionTimeouts, span
-from runtime.store.in_memory import MemoryStore
+from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.web.eliza import ANNA, API, BEN, ZOE, WebBed, open_web, reply
 
 SESSION = {"agentId": ANNA, "userId": ZOE, "metadata": {"platform": "test"}}

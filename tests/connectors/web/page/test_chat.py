@@ -8,8 +8,8 @@ from actors.approvals.permissions import OpenApproval
 from actors.messages.deliveries import Reaction
 from actors.messages.inbound import Address
 from connectors.web.page.platform import PageConfig, PageRoomConfig
-from runtime.store.in_memory import MemoryStore
 from runtime.testing import Reports, open_test_system
+from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.web.page import (
     ANNA,
     LOBBY,

@@ -13,7 +13,7 @@ from connectors.web.page.logins import (
     port_of,
 )
 from connectors.web.page.platform import PageConfig
-from runtime.store.in_memory import MemoryStore
+from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.web.page import ANNA, JSON, form_of, open_page
 
 

@@ -18,9 +18,9 @@ from connectors.web.page.views.base import (
     read_view,
 )
 from runtime.sqlite.database import SqliteDatabase
-from runtime.store.in_memory import MemoryStore
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.actors.neighbours import make_services
+from tests.fakes.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     from connectors.web.page.views.base import ViewValues

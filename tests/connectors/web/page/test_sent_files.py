@@ -16,9 +16,9 @@ from actors.errors import DeliveryRefusedError
 from connectors.web.page.chat.files import PageUpload, UploadShelf
 from connectors.web.page.chat.messages import PageMessage
 from connectors.web.server import ApiError
-from runtime.store.in_memory import MemoryStore
 from tests.connectors.web.page.test_chat import SAM
 from tests.fakes.media import PNG
+from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.tools.sent_files import SentFiles
 from tests.fakes.web.page import (
     ANNA,

@@ -16,7 +16,7 @@ from connectors.web.page.chat.hub import MOST_WAITING
 from connectors.web.page.event_stream import MOST_STREAMS
 from connectors.web.page.platform import PageConfig
 from runtime.errors import StoreUnavailableError
-from runtime.store.in_memory import MemoryStore
+from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.web.page import (
     ANNA,
     JSON,

@@ -17,7 +17,7 @@ from connectors.web.page.chat.messages import page_history
 from connectors.web.page.chat.service import MessageChanged, PageChats, WritingChanged
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
-from runtime.store.in_memory import MemoryStore
+from tests.fakes.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     from runtime.store.rows import StoredEntry

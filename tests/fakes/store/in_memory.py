@@ -656,7 +656,7 @@ class MemoryStore:
         self._commits = 0
         self._healthy = True
         self._closed = False
-        self._rows: Rows = Rows() if beside is None else beside._rows  # noqa: SLF001
+        self._rows: Rows = Rows() if beside is None else beside._rows
         self.parts = parts
         self._news: set[str] = set()
         self._rows.news.append(self._news)
