@@ -427,6 +427,14 @@ class ShowDraft(msgspec.Struct, frozen=True):
     draft: Draft
 
 
+class AsideShown(msgspec.Struct, frozen=True):
+    """To the node that works on a chat: what it said there beside an answer stands."""
+
+    delivery: str
+    at: float
+    """See `Services.arrival_at`."""
+
+
 class ShowTyping(msgspec.Struct, frozen=True):
     """To a connector, then to the courier of the chat: show a typing indicator."""
 

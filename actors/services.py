@@ -179,12 +179,20 @@ class Furnishing:
 class Duties:
     """What of a company's work this process does.
 
-    All of it, unless it is one of several nodes: then each does what concerns the chats
-    of its parts, as far as their connectors are shared, and those of the connectors
+    All of it, unless it is one of several nodes: then each works on the chats of its
+    parts, as far as their connectors are shared, and hears and sends for the connectors
     that it has; one of them does all the rest.
     """
 
-    __slots__ = ("accounts", "has_rest", "is_leased", "is_shared", "parts")
+    __slots__ = (
+        "accounts",
+        "has_rest",
+        "is_leased",
+        "is_leaving",
+        "is_shared",
+        "parts",
+        "show",
+    )
 
     def __init__(self) -> None:
         self.parts: frozenset[int] | None = None
@@ -200,17 +208,32 @@ class Duties:
         """The connectors that this process has of those that one node at a time has."""
 
         self.is_leased: Callable[[str], bool] = lambda _: False
-        """Whether a connector, with all its chats, is now one node's, now another's."""
+        """Whether one node at a time has a connector: it hears and sends for all its
+        chats, whoever works on them."""
+
+        self.is_leaving = False
+        """Whether other nodes are to take up what comes in for this one from now on."""
+
+        self.show: Callable[[str, object], object] = lambda _connector, _message: None
+        """Tells other nodes something that may get lost, about a connector's chat; see
+        `actors/outbound/hints.py`."""
 
     def has(self, connector: str, part: int) -> bool:
-        """Whether a chat of a part is this process's."""
+        """Whether this process works on a chat of a part."""
         if self.parts is None:
             return True
-        if self.is_shared(connector):
-            return part in self.parts
-        if self.is_leased(connector):
-            return connector in self.accounts
-        return self.has_rest
+        return part in self.parts if self.is_shared(connector) else self.has_rest
+
+    def sends(self, connector: str, part: int) -> bool:
+        """Whether this process sends what is said in a chat of a part."""
+        if self.parts is None or not self.is_leased(connector):
+            return self.has(connector, part)
+        return connector in self.accounts
+
+    def is_away(self, connector: str) -> bool:
+        """Whether another node may have a connector whose chats are worked on here."""
+        is_leased = self.parts is not None and self.is_leased(connector)
+        return is_leased and connector not in self.accounts
 
     def has_chat(self, connector: str, chat: str) -> bool:
         """Whether a chat is this process's."""
@@ -326,6 +349,22 @@ class Services:
         framing = hmac.new(key, b"callboard-frame-1", hashlib.sha256).digest()
         object.__setattr__(self, "frame_key", framing)
         object.__setattr__(self, "sure_clock", SureClock(self.clock))
+
+    def arrival_at(self, connector: str, monotonic: float, wall: float) -> float:
+        """Give the time by which words and the questions they answer are compared.
+
+        Of several nodes one has a connector, and another may work on the chat: then
+        both times are of the wall clock of the first.
+
+        Args:
+            connector: by which they came, or were said.
+            monotonic: seconds of this process.
+            wall: Unix seconds of the same moment.
+        """
+        is_for_others = self.duties.parts is not None and self.duties.is_leased(
+            connector
+        )
+        return wall if is_for_others else monotonic
 
     limits = Now["LimitsConfig"]("limits")
     sessions = Now["SessionConfig"]("sessions")

@@ -40,12 +40,15 @@ callboard
         ├── connector
         └── listener     or `listeners`, with one supervisor for each account
 
+Of several nodes one has a connector that connects to its platform. At the others
+`connector` and `acknowledgements` tell that one what is to be shown.
+
 What the tree of actors is made from: personas, transports, routes, services.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -70,6 +73,7 @@ from actors.models.limiter import Limiter
 from actors.operations.keeper import Keeper
 from actors.operations.warden import Warden
 from actors.outbound.courier import Courier
+from actors.outbound.hints import AwayConnector
 from actors.outbound.reactions import ReactionSender
 from actors.people.owners import Owners
 from actors.people.pairing import Pairing
@@ -295,25 +299,38 @@ def memory_children(agent: str, services: Services) -> tuple[ChildSpec, ...]:
 def _count_shared(company: Company) -> int:
     """Count the connectors that share the turns of a model."""
     found = company.transports.values()
-    return sum([not transport.abilities.is_operators for transport in found])
+    here = sum([not transport.abilities.is_operators for transport in found])
+    return here + len({*company.elsewhere()} - company.transports.keys())
 
 
 def _connectors(company: Company) -> Supervisor:
-    return Supervisor(
-        [connector_branch(company, name) for name in company.transports], PATIENT
-    )
+    there = dict.fromkeys((*company.transports, *company.elsewhere()))
+    return Supervisor([connector_branch(company, name) for name in there], PATIENT)
 
 
 def connector_branch(company: Company, name: str) -> ChildSpec:
     """Say how a connector is started, with all that belongs to it.
 
-    Its transport is looked up when it starts: another may have come in its place.
+    Its transport is looked up when it starts: another may have come in its place. One
+    that has none is at another node.
     """
-    return ChildSpec(
-        name=name,
-        start=lambda: _connector(name, company.transports[name], company),
-        shutdown=20.0,
+
+    def start() -> Supervisor:
+        transport = company.transports.get(name)
+        if transport is None:
+            return _away(name, company.services)
+        return _connector(name, transport, company)
+
+    return ChildSpec(name=name, start=start, shutdown=20.0)
+
+
+def _away(name: str, services: Services) -> Supervisor:
+    start = partial(AwayConnector, name, services.duties)
+    children = (
+        ChildSpec(name="acknowledgements", start=start),
+        ChildSpec(name="connector", start=start),
     )
+    return Supervisor(children, PATIENT)
 
 
 def _connector(name: str, transport: Transport, company: Company) -> Supervisor:
@@ -401,6 +418,9 @@ class Company:
 
     roster: Roster = field(init=False)
     """Who works here now; at first, and until rows are read, the settings' agents."""
+
+    elsewhere: Callable[[], Iterable[str]] = tuple
+    """Names the connectors of which another node may have the transport."""
 
     on_listener_end: Callable[[str], object] = str
     """Called with a connector's name when its platform has ended for good."""

@@ -352,7 +352,8 @@ class Connector(Actor):
                             traceparent=inbound.traceparent,
                         )
                     )
-                tell(names.ROUTER, Route(inbound, outcome.accepted[0], began_at))
+                arrived = services.arrival_at(name, began_at, now)
+                tell(names.ROUTER, Route(inbound, outcome.accepted[0], arrived))
 
         services.store.submit(commit, done)
 
@@ -403,13 +404,16 @@ class Connector(Actor):
         now = self._services.clock.wall()
         by = msgspec.structs.replace(inbound, received_at=now)
         stop = StopDelegated(by, "", correlation_id=inbound.correlation_id)
-        self.tell(names.ROUTER, stop)
+        if self._services.duties.has_chat(self._name, inbound.address.chat):
+            self.tell(names.ROUTER, stop)
+        else:
+            self._services.duties.show(self._name, stop)
 
     async def _count_open(self) -> None:
         """Count the unanswered messages: a restart makes room for nobody."""
         try:
             store, duties = self._services.store, self._services.duties
-            is_mine = None if duties.parts is None else duties.has
+            is_mine = None if duties.parts is None else duties.sends
             found = await unanswered(store, self._name, is_mine)
         except StoreError as error:
             LOG.warning("not counted yet", connector=self._name, why=str(error))
@@ -478,7 +482,7 @@ class Connector(Actor):
                 return
             for row in rows:
                 after = row.number
-                is_mine = self._services.duties.has(self._name, row.part)
+                is_mine = self._services.duties.sends(self._name, row.part)
                 delivery = read_delivery(row) if is_mine else None
                 if delivery is not None:
                     self._deliver(read_deliver(delivery, row))

@@ -95,7 +95,8 @@ class Recovery:
     once, so that nobody waits for other chats.
 
     Args:
-        connectors: names of those that run; messages of others are left alone.
+        connectors: names of those that run here; messages of others are left alone, but
+            of those that another node has.
     """
 
     def __init__(
@@ -126,7 +127,8 @@ class Recovery:
             StoreError: the disk fails.
         """
         self._router.every(SWEEP_EVERY, SweepDue())
-        tell_found(await self._find(), self._connectors)
+        found = await self._find()
+        tell_found(found, set(filter(self._is_known, found)))
         return self._next()
 
     async def take(self, message: RecoveryMessage) -> Iterable[Place]:
@@ -142,7 +144,7 @@ class Recovery:
             case NotHeard(message_id=message_id):
                 self._handed.pop(message_id, None)
                 self._sweep_soon()
-            case RouteArrived() if not self._is_due:
+            case RouteArrived() if not (self._is_due or self._duties.is_leaving):
                 return await self._take_arrived()
             case RouteUnanswered() if not self._is_due:
                 self._recover_later()
@@ -237,6 +239,10 @@ class Recovery:
     def _is_mine(self, found: MessageKey | StoredMessage) -> bool:
         return self._duties.has(found.connector, found.part)
 
+    def _is_known(self, connector: str) -> bool:
+        """Whether a connector runs, be it at another node."""
+        return connector in self._connectors or self._duties.is_away(connector)
+
     def _check(self, message_id: str) -> bool:
         """Ask the session that was handed a message; False: there is none to ask."""
         if message_id not in self._handed:
@@ -262,7 +268,7 @@ class Recovery:
         self._handed = {x: at for x, at in self._handed.items() if x in ids}
         times = [row.at for row in rows] + [each.at for each in self._handed.values()]
         self._hearing.sweep(min(times, default=math.inf))
-        mine = {each.id for each in found if each.connector in self._connectors}
+        mine = {each.id for each in found if self._is_known(each.connector)}
         self._hearing.allotted.forget_all_but(mine)
         # Copies for further agents stand where their original stands.
         waiting = sorted((row for row in rows if row.id in mine), key=place)

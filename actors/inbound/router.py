@@ -456,7 +456,12 @@ class Router(Actor):
         In a group that needs no mention, and no other agent is to hear it.
         """
         board, terms = self._services.board, self._services.terms
-        return board.agent_waiting_for(message.inbound, message.arrived_at, terms)
+        return board.agent_waiting_for(message.inbound, self._arrived(message), terms)
+
+    def _arrived(self, message: UnroutedMessage) -> float:
+        """Say when a message came in, also at another node; see `Services`."""
+        connector, at = message.inbound.address.connector, message.arrived_at
+        return at or self._services.arrival_at(connector, at, message.at)
 
     def _hooked(self, message: HooksAnswered | HooksStored) -> None:
         """Go on with a message that hooks were asked about."""
@@ -544,7 +549,7 @@ class Router(Actor):
     def _hear(self, message: UnroutedMessage, agent: str) -> None:
         inbound = message.inbound
         key = session_key(inbound, agent, self._services.sessions.session_scope)
-        hear = Hear(inbound, message.past, message.arrived_at)
+        hear = Hear(inbound, message.past, self._arrived(message))
         self.tell(names.sessions(agent), Keyed(key.text, hear))
         if (trace := self._services.trace) is not None:
             trace(

@@ -22,6 +22,7 @@ from actors.messages.tracing import TracedStep
 from actors.outbound import retry as rules
 from actors.outbound.drafts import DraftedReply, Drafting, DraftsDue
 from actors.protocol import (
+    AsideShown,
     Deliver,
     Delivered,
     MessageSettled,
@@ -497,8 +498,7 @@ class Courier(Actor):
             await self._let_go(delivery, end.why)
             return
         if delivery.is_aside and end.state == "sent":
-            now = self._services.clock.monotonic()
-            self._services.board.note_shown(delivery.id, now)
+            self._note_shown(delivery)
         seconds = self._services.clock.monotonic() - began
         self._services.metrics.stages.observe(
             seconds, "deliver", example=delivery.correlation_id
@@ -520,6 +520,14 @@ class Courier(Actor):
         self._receipts.store(receipt, self, may_wait=is_repeatable)
         # Why after: drafts of a stored end are not looked for again.
         await self._drafting.conclude(delivery)
+
+    def _note_shown(self, aside: Delivery) -> None:
+        """Have a question count as read from now on, where its answer is awaited."""
+        services, clock = self._services, self._services.clock
+        at = services.arrival_at(self._connector, clock.monotonic(), clock.wall())
+        services.board.note_shown(aside.id, at)
+        if not services.duties.has_chat(self._connector, aside.address.chat):
+            services.duties.show(self._connector, AsideShown(aside.id, at))
 
     async def _let_go(self, delivery: Delivery, why: str) -> None:
         """Stop with a delivery that somebody has settled."""

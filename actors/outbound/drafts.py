@@ -503,6 +503,7 @@ class Drafting:
     """The drafts of one chat, and its pacing."""
 
     __slots__ = (
+        "_answered",
         "_is_shown",
         "_over",
         "_services",
@@ -524,6 +525,9 @@ class Drafting:
         self._over: tuple[str, ...] = ()
         """Turns whose answers were sent; their last drafts may still come."""
 
+        self._answered: tuple[str, ...] = ()
+        """Replies that were sent; drafts by another node may come behind them."""
+
         self._undrafted = ""  # id of the last reply that has no draft
         self.open: dict[str, DraftedReply] = {}
         """By reply id, the one that was silent longest first."""
@@ -542,6 +546,8 @@ class Drafting:
             self._transport.show_draft(draft)
             return None
         if not (self._is_shown and draft.reply_id) or draft.turn_id in self._over:
+            return None
+        if draft.reply_id in self._answered:
             return None
         reply = self.open.get(draft.reply_id)
         if reply is None:
@@ -775,8 +781,13 @@ class Drafting:
 
     async def conclude(self, delivery: Delivery) -> None:
         """Delete what is left of a draft when its answer was sent."""
+        if is_beside(delivery):
+            return
+        is_of_nodes = self._services.duties.parts is not None
+        if is_of_nodes and delivery.reply_id and delivery.trouble != "waiting":
+            self._answered = (*self._answered, delivery.reply_id)[-MOST_OPEN:]
         reply = self.open.get(delivery.reply_id)
-        if reply is None or is_beside(delivery):
+        if reply is None:
             return
         ending = ending_of(delivery)
         if ending == "whole" and delivery.part + 1 < delivery.parts:

@@ -139,7 +139,8 @@ class Owners(Actor):
 
     def _is_here(self, address: Address) -> bool:
         """Whether an owner writes to this process, which knows it before the store."""
-        return self._services.duties.has_chat(address.connector, address.chat)
+        part = chat_partition(address.connector, address.chat)
+        return self._services.duties.sends(address.connector, part)
 
     async def _learn(self, account: str, address: Address) -> None:
         if self._chats.get(account) == address:

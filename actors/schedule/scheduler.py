@@ -491,9 +491,10 @@ class Scheduler(Actor):
 
     def _as_known(self, it: Appointment) -> AgendaEntry:
         connector, chat = it.address.connector, it.address.chat
-        is_here = connector in self._connectors
+        duties = self._services.duties
+        is_here = connector in self._connectors or duties.is_away(connector)
         # Of several nodes that one carries it out which works on the chat.
-        is_here = is_here and self._services.duties.has_chat(connector, chat)
+        is_here = is_here and duties.has_chat(connector, chat)
         return AgendaEntry(it.wakes if is_here else 0.0, it.agent, it.person)
 
     # --- what is due -----------------------------------------------------------------

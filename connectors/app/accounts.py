@@ -26,7 +26,7 @@ from connectors.settings.checks.access import owners_of
 from runtime.actor.actor import Actor
 from runtime.errors import DeclineStart, KernelError, MisuseError, SettingsError
 from runtime.supervision.child import ChildSpec
-from runtime.supervision.supervisor import RestartChild, StartChild, StopChild
+from runtime.supervision.supervisor import RenewChild, RestartChild, StopChild
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -179,6 +179,9 @@ class Doors:
     def __init__(self, app: App, serves: Serves | None) -> None:
         self._app = app
         self._serves = serves
+        self._away = set(app.elsewhere_now())
+        """Those of which another node may have the transport."""
+
         self._made_from = {name: told(name, app.config) for name in app.transports}
         """What those were made from that run as they should: whatever the settings
         say, and whatever could be done of a change."""
@@ -229,11 +232,26 @@ class Doors:
             if name not in staying or not self.is_same(name, after)
         )
 
-    async def close(self, name: str, within: float) -> None:
+    async def stand_in(self, after: AppConfig) -> None:
+        """Have a stand-in for each connector that another node may have by settings.
+
+        Raises:
+            KernelError: one does not start, or end.
+        """
+        away = set(self._app.elsewhere_now(after))
+        for name in self._away - away - self._app.transports.keys():
+            await self._connectors().ask(StopChild(name, forget=True), timeout=WITHIN)
+        for name in away - self._away - self._app.transports.keys():
+            branch = connector_branch(self._app.company, name)
+            await self._connectors().ask(RenewChild(branch), timeout=WITHIN)
+        self._away = away
+
+    async def close(self, name: str, within: float, *, has_moved: bool = False) -> None:
         """Bring a connector to rest, and end it.
 
         Args:
             within: seconds for what it has taken in.
+            has_moved: whether it goes on at another node.
 
         Raises:
             KernelError: it does not end.
@@ -246,7 +264,8 @@ class Doors:
             app.clock,
             (name,),
             is_the_end=False,
-            is_mine=app.company.services.duties.has,
+            duties=app.company.services.duties,
+            has_moved=has_moved,
         )
         if await drain.run(within):
             # Once more: what was being stored when the door was closed is there by now.
@@ -254,6 +273,7 @@ class Doors:
             await drain.run(within)
         await self._connectors().ask(StopChild(name, forget=True), timeout=WITHIN)
         del app.transports[name]
+        self._away.discard(name)
         LOG.info("connector ended", connector=name)
 
     async def open(self, name: str, transport: Transport, by: AppConfig) -> None:
@@ -275,7 +295,9 @@ class Doors:
         app.ended[name] = trio.Event()
         branch = connector_branch(app.company, name)
         self.take_up()  # before: what was left of it goes before what comes new
-        await self._connectors().ask(StartChild(branch), timeout=WITHIN)
+        # In the place of what stood for it while it was elsewhere, if it was.
+        await self._connectors().ask(RenewChild(branch), timeout=WITHIN)
+        self._away.discard(name)
         self._made_from[name] = told(name, by)
         self.take_up()
         LOG.info("connector started", connector=name)

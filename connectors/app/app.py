@@ -205,7 +205,7 @@ class App:
 
     def known(self, config: AppConfig) -> dict[str, Transport]:
         """Give the connectors that are spoken of here: those of other nodes, too."""
-        names = [] if self.seat is None else self.seat.runs_elsewhere(config)
+        names = self.elsewhere_now(config)
         before, self.elsewhere = self.elsewhere, {}
         for name in names:
             settings = config.connectors[name]
@@ -214,6 +214,11 @@ class App:
                 made = settings, serving(config)[name](self.parts)
             self.elsewhere[name] = made
         return {x: made for x, (_, made) in self.elsewhere.items()} | self.transports
+
+    def elsewhere_now(self, config: AppConfig | None = None) -> list[str]:
+        """Name the connectors that another node may have."""
+        config = self.config if config is None else config
+        return [] if self.seat is None else self.seat.runs_elsewhere(config)
 
     def guided(self) -> tuple[Guided, Desks]:
         """Say what the guides in agents' folders are to tell now."""
@@ -284,13 +289,10 @@ class App:
 
     async def drain(self, within: float) -> None:
         """Take nothing more in; wait until all is answered, or that many seconds."""
-        self.is_draining = True
+        duties = self.company.services.duties
+        self.is_draining = duties.is_leaving = True
         drain = Drain(
-            self.system,
-            self.store,
-            self.clock,
-            tuple(self.transports),
-            is_mine=self.company.services.duties.has,
+            self.system, self.store, self.clock, tuple(self.transports), duties=duties
         )
         await drain.run(within)
 
@@ -484,6 +486,7 @@ def _company(
             _sweeper(app, services),
         ),
         hooks=app.hooks,
+        elsewhere=app.elsewhere_now,
         on_listener_end=lambda name: app.ended[name].set(),
         receivers=app.receivers,
     )

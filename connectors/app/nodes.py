@@ -2,10 +2,12 @@
 
 Each is a node: it shows life in the database, and looks at the others. The node that
 has the lease `company` does all that is not shared, and writes under that lease. Chats
-of connectors of the kinds `http` and `websocket` are shared: each node answers in those
-whose part it has the lease of (`sharing.py`), and passes others on. A connector that
-connects to its platform has a lease of its own; all its chats go with it. Connections
-to all else go to the node that has the company (`forwarding.py`). When a node shows no
+of connectors of the kinds `http` and `websocket`, and of those that connect to their
+platform, are shared: each node answers in those whose part it has the lease of
+(`sharing.py`), and passes requests for others on. A connector that connects to its
+platform has a lease of its own, too: its node hears and sends in all its chats. What
+comes in and is said are rows; what else people see goes as hints. Connections to all
+else go to the node that has the company (`forwarding.py`). When a node shows no
 life for `ttl` seconds, others take its leases over; when it ends in order, it gives
 them away.
 
@@ -35,6 +37,7 @@ from actors.errors import MisdirectedError
 from actors.journal.notices import DUE
 from actors.messages.keys import chat_partition, parse_key
 from actors.operations.keeper import WATCHED
+from actors.outbound.hints import encode_hint
 from actors.services import Duties
 from connectors.admin.settings import Flat, flat
 from connectors.chat.platforms import platform_of
@@ -48,7 +51,7 @@ from runtime.errors import (
     StoreError,
     StoreUnavailableError,
 )
-from runtime.nodes.hints import RowsWritten
+from runtime.nodes.hints import Hint, RowsWritten, Shown
 from runtime.nodes.membership import Membership
 from runtime.nodes.rows import ACCOUNT, COMPANY, PART, Fence
 from runtime.telemetry.logs import EventLog
@@ -120,11 +123,21 @@ def is_leased(config: AppConfig, connector: str) -> bool:
     return found is not None and platform_of(found).only_calls(found)
 
 
+def has_parts(config: AppConfig, connector: str) -> bool:
+    """Whether each node works on the chats of a connector whose part it has."""
+    return is_shared(config, connector) or is_leased(config, connector)
+
+
 def lease_of(config: AppConfig, connector: str, part: int) -> str:
     """Name the lease of a chat: who has it hears, answers and settles it."""
-    if is_shared(config, connector):
-        return f"{PART}{part}"
-    return f"{ACCOUNT}{connector}" if is_leased(config, connector) else COMPANY
+    return f"{PART}{part}" if has_parts(config, connector) else COMPANY
+
+
+def lease_to_send(config: AppConfig, connector: str, part: int) -> str:
+    """Name the lease by which a node sends what is said in a chat."""
+    if is_leased(config, connector):
+        return f"{ACCOUNT}{connector}"
+    return lease_of(config, connector, part)
 
 
 def account_leases(config: AppConfig) -> list[str]:
@@ -137,7 +150,7 @@ def is_sharing(config: AppConfig) -> bool:
 
     Not if approvals are asked for in another chat: its node would not know of them.
     """
-    names = any(is_shared(config, x) or is_leased(config, x) for x in config.connectors)
+    names = any(has_parts(config, name) for name in config.connectors)
     return names and not config.approvals.approval_chat
 
 
@@ -175,6 +188,12 @@ class CompanyNode:
         self._membership = Membership(self._name, self._ttl)
         self._config = config
         self._rows_written = trio.Event()
+        self.on_shown: Callable[[Shown], object] = lambda _: None
+        """Takes what another node has to show in a chat, while a company runs here."""
+
+        self.tell_shown: Callable[[Shown], object] = lambda _: None
+        """Tells the other nodes what to show; it may get lost."""
+
         self.is_sharing = is_sharing(config)
         """Whether this node works beside the one that has the company."""
 
@@ -262,9 +281,19 @@ class CompanyNode:
         await self._rows_written.wait()
         self._rows_written = trio.Event()
 
-    def note_written(self, _hint: RowsWritten) -> None:
-        """Take note that another node wrote rows that concern this one."""
-        self._rows_written.set()
+    def take_hint(self, hint: Hint) -> None:
+        """Take note that another node wrote rows, or has something to show."""
+        if isinstance(hint, RowsWritten):
+            self._rows_written.set()
+            return
+        for shown in hint.items:
+            self.on_shown(shown)
+
+    @property
+    def life(self) -> int | None:
+        """The number of this node's life, in which others hear of it; None: none."""
+        member = self._membership.member
+        return None if member is None else member.incarnation
 
     async def wait_wanted(self) -> None:
         """Wait until this node is to give the company to another."""
@@ -581,10 +610,15 @@ class CompanyNode:
         duties = Duties()
         if self.is_sharing:
             duties.parts, duties.has_rest = frozenset(), self.is_seated
-            duties.is_shared = lambda name: is_shared(self._config, name)
+            duties.is_shared = lambda name: has_parts(self._config, name)
             duties.is_leased = lambda name: is_leased(self._config, name)
+            duties.show = self._show
             self._duties = duties
         return duties
+
+    def _show(self, connector: str, message: object) -> None:
+        kind, body = encode_hint(message)
+        self.tell_shown(Shown(connector, kind, msgspec.Raw(body)))
 
     def parts(self) -> tuple[frozenset[int], frozenset[int]]:
         """Give the parts that it has, and those of them that another is to have."""
@@ -635,16 +669,16 @@ class CompanyNode:
         found = kinds & WATCHED
         if DUE in kinds and COMPANY not in self._held:
             found.add(DUE)
-        if any(self._is_anothers(x.connector, x.part) for x in commit.accepts):
+        config, held = self._config, self._held
+        hear = {lease_of(config, x.connector, x.part) for x in commit.accepts}
+        send = {lease_to_send(config, x.connector, x.part) for x in commit.deliveries}
+        if not hear <= held.keys():
             found.add("inbox")
-        if any(self._is_anothers(x.connector, x.part) for x in commit.deliveries):
+        if not send <= held.keys():
             found.add("outbox")
         for handed in commit.handovers:
             found |= self.concerns_others(handed.rows)
         return found
-
-    def _is_anothers(self, connector: str, part: int) -> bool:
-        return lease_of(self._config, connector, part) not in self._held
 
     def where(self, connector: str, chat: str) -> NodePlace:
         """Say where a chat is worked on; see `connectors.web.peers`."""
@@ -774,7 +808,10 @@ async def open_node(config: AppConfig) -> AsyncGenerator[CompanyNode]:
         SettingsError: see `CompanyNode.run`.
         StoreError: it cannot join.
     """
-    from runtime.postgresql.hints import HintListener  # noqa: PLC0415  an extra
+    from runtime.postgresql.hints import (  # noqa: PLC0415  an extra
+        HintListener,
+        HintSender,
+    )
     from runtime.postgresql.nodes import NodeDesk  # noqa: PLC0415  same
     from runtime.postgresql.server import PostgresqlServer  # noqa: PLC0415  same
 
@@ -787,8 +824,11 @@ async def open_node(config: AppConfig) -> AsyncGenerator[CompanyNode]:
         try:
             await nursery.start(node.run)
             if node.is_sharing:
-                hints = HintListener(server, node.name, node.note_written)
+                hints = HintListener(server, node.name, node.take_hint)
+                sender = HintSender(server, node.name, lambda: node.life)
+                node.tell_shown = sender.tell
                 nursery.start_soon(hints.run)
+                nursery.start_soon(sender.run)
             yield node
         finally:
             nursery.cancel_scope.cancel()

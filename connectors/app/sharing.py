@@ -3,7 +3,8 @@
 A part, which is 1/256 of all chats of shared connectors, begins with a look at its open
 rows, as a process does at its start. It is given to another node in a moment in which
 nothing of it is under way. A connector with a lease of its own is started, and is given
-away once it is at rest; so is all that is not shared, with its connectors. When another
+away once it hears nobody and has said all, whoever works on its chats; what is not
+shared is given away once it is at rest, with its connectors. When another
 node took over, there is nothing to do here: then the whole company in this process is
 killed (`nodes.py`).
 """
@@ -19,10 +20,11 @@ from actors import names
 from actors.journal.unsettled import read_keys
 from actors.messages.keys import SessionKey, chat_partition, parse_key
 from actors.operations.keeper import CheckStore
+from actors.outbound.hints import take_hint
 from actors.protocol import RouteUnanswered
 from actors.schedule.messages import AppointmentsChanged
 from actors.webhooks.messages import SendNotices
-from connectors.app.nodes import LOOKS, CompanySeat, is_leased, is_shared
+from connectors.app.nodes import LOOKS, CompanySeat, has_parts, is_shared
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError
 from runtime.nodes.rows import ACCOUNT, COMPANY, PART
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from connectors.app.app import App
     from connectors.app.forwarding import ConnectionForwarder
     from connectors.app.reload.reload import Reloading
+    from runtime.nodes.hints import Shown
 
 LOG = EventLog("nodes")
 
@@ -86,6 +89,7 @@ class SharedWork:
             KernelError: what is not shared cannot begin here.
             OSError: an address cannot be listened on.
         """
+        self._node.on_shown = self._take_shown
         with self.scope:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._follow_parts)
@@ -133,8 +137,7 @@ class SharedWork:
         await self._node.give((COMPANY,))
 
     def _is_of_rest(self, key: SessionKey) -> bool:
-        config, name = self._reloading.config, key.connector
-        return not (is_shared(config, name) or is_leased(config, name))
+        return not self._has_parts(key.connector)
 
     # --- connectors with a lease of their own -----------------------------------------
 
@@ -167,7 +170,6 @@ class SharedWork:
         self._seat.accounts -= going
         await self._reloading.renew_connectors()
         self._duties.accounts -= going
-        await self._end_conversations(lambda key: key.connector in going)
         await self._flush()
         await self._node.give([f"{ACCOUNT}{name}" for name in going])
 
@@ -185,6 +187,18 @@ class SharedWork:
                 with contextlib.suppress(KernelError, *UNANSWERED):
                     await keeper.ask(CheckStore(), timeout=LOOKED_WITHIN)
             await trio.sleep(LOOKS_APART)
+
+    def _take_shown(self, shown: Shown) -> None:
+        """Show what another node works on, or tell what it showed."""
+        # What cannot be shown now is lost: the company may just be ending.
+        with contextlib.suppress(KernelError, *UNANSWERED):
+            take_hint(
+                shown.connector,
+                shown.kind,
+                bytes(shown.body),
+                self._app.system.find,
+                self._app.company.services,
+            )
 
     # --- parts ------------------------------------------------------------------------
 
@@ -226,7 +240,7 @@ class SharedWork:
         gone = idle - await self._busy()
         await self._end_conversations(
             lambda key: (
-                self._is_shared(key.connector)
+                self._has_parts(key.connector)
                 and chat_partition(key.connector, key.chat) in gone
             )
         )
@@ -239,21 +253,22 @@ class SharedWork:
         Raises:
             StoreError: the server is away.
         """
-        store, shared = self._app.store, self._is_shared
+        store, config = self._app.store, self._reloading.config
         keys = await read_keys(store)
-        found = {key.part for key in keys if shared(key.connector)}
+        found = {key.part for key in keys if self._has_parts(key.connector)}
         after = 0
         while True:
             rows = await store.undelivered(after=after, limit=PAGE)
-            found |= {row.part for row in rows if shared(row.connector)}
+            # What a bot is to say waits for the node that has it, wherever that is.
+            found |= {row.part for row in rows if is_shared(config, row.connector)}
             if len(rows) < PAGE:
                 return found
             after = rows[-1].number
 
     # --- both -------------------------------------------------------------------------
 
-    def _is_shared(self, connector: str) -> bool:
-        return is_shared(self._reloading.config, connector)
+    def _has_parts(self, connector: str) -> bool:
+        return has_parts(self._reloading.config, connector)
 
     async def _flush(self) -> None:
         """Wait until all is stored that was handed to the store before."""

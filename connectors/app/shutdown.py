@@ -11,11 +11,12 @@ from actors import names
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Inbound
 from actors.protocol import StopAccepting
+from actors.services import Duties
 from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Collection
 
     from runtime.clock import Clock
     from runtime.store.port import Store
@@ -36,11 +37,12 @@ class Drain:
     Args:
         connectors: names of the connectors that are to rest.
         is_the_end: whether all rests: then appointments do, too.
-        is_mine: whether chats of a connector and a part are worked on here; see
-            `Duties`. None: all are.
+        duties: what of the company's work is done here; None: all is.
+        has_moved: whether the connectors go on at another node, so that what they took
+            in is answered anywhere.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what it asks, and of what
         self,
         system: ActorSystem,
         store: Store,
@@ -48,14 +50,16 @@ class Drain:
         connectors: Collection[str],
         *,
         is_the_end: bool = True,
-        is_mine: Callable[[str, int], bool] | None = None,
+        duties: Duties | None = None,
+        has_moved: bool = False,
     ) -> None:
         self._system = system
         self._store = store
         self._clock = clock
         self._connectors = connectors
         self._is_the_end = is_the_end
-        self._has = is_mine
+        self._duties = Duties() if duties is None else duties
+        self._has_moved = has_moved
         self._can_read: dict[tuple[str, int], bool] = {}
         """By kind and number of a row."""
 
@@ -96,11 +100,13 @@ class Drain:
 
     async def _unanswered(self) -> int:
         """Count messages that somebody works on, page by page until there are some."""
+        if self._has_moved:
+            return 0
         now, after = self._clock.wall(), 0
         is_put_off: dict[str, bool] = {}
         while True:
             rows = await self._store.unsettled(after, PAGE)
-            mine = [row for row in rows if self._is_mine(row, Inbound)]
+            mine = [row for row in rows if self._is_to_be_answered(row)]
             found = [row for row in mine if is_under_way(row, now, is_put_off)]
             if found or len(rows) < PAGE:
                 return len(found)
@@ -111,12 +117,27 @@ class Drain:
         after = 0
         while True:
             rows = await self._store.undelivered(after=after, limit=PAGE)
-            found = [row for row in rows if self._is_mine(row, Delivery)]
+            found = [row for row in rows if self._is_to_be_said(row)]
             if found or len(rows) < PAGE:
                 return len(found)
             after = rows[-1].number
 
-    def _is_mine(
+    def _is_to_be_answered(self, row: StoredMessage) -> bool:
+        duties = self._duties
+        if not duties.has(row.connector, row.part):
+            return False
+        if duties.is_away(row.connector):
+            # What another node still takes in for this one waits for its successor.
+            return row.state == "running" and self._can_read_it(row, Inbound)
+        return row.connector in self._connectors and self._can_read_it(row, Inbound)
+
+    def _is_to_be_said(self, row: StoredDelivery) -> bool:
+        if row.connector not in self._connectors:
+            return False
+        is_mine = self._duties.sends(row.connector, row.part)
+        return is_mine and self._can_read_it(row, Delivery)
+
+    def _can_read_it(
         self, row: StoredMessage | StoredDelivery, kind: type[Inbound | Delivery]
     ) -> bool:
         """Whether somebody here can do something about a row.
@@ -124,10 +145,6 @@ class Drain:
         One that cannot be read is left as it is, and said so in the log, by those
         whose it would be; so nobody is to wait for it.
         """
-        if row.connector not in self._connectors:
-            return False
-        if self._has is not None and not self._has(row.connector, row.part):
-            return False
         # Bounded: with the doors closed, only what those inside hand on is added; with
         # them open, by what a play has lines.
         key = (kind.__name__, row.number)

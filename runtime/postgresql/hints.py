@@ -1,20 +1,22 @@
-"""Hears the hints of other nodes of a company, by PostgreSQL's LISTEN.
+"""Carries hints between the nodes of a company, by PostgreSQL's LISTEN and NOTIFY.
 
-One connection of its own; trio waits for its socket, so no thread stands by. While it
-is lost, hints are: nobody may depend on them. They are sent by the transactions that
-write the rows (`threads.py`).
+`HintListener` hears them on a connection of its own; trio waits for its socket, so no
+thread stands by. While it is lost, hints are: nobody may depend on them. Those of rows
+are sent by the transactions that write these (`threads.py`), all others by `HintSender`
+on another connection, so that no commit waits for them.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator, Callable
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Sequence
 
 import psycopg
 import trio
 
 from runtime.errors import StoreError
-from runtime.nodes.hints import RowsWritten, read
+from runtime.nodes.hints import Hint, Shown, pack, read
 from runtime.nodes.statements import application_name
 from runtime.postgresql.server import Db, PostgresqlServer
 from runtime.telemetry.logs import EventLog
@@ -31,6 +33,14 @@ WITHIN = 5.0
 AGAIN = 1.0
 """Seconds between two tries to connect."""
 
+SHOW = f"""SELECT pg_notify('{CHANNEL}', %s) FROM node
+    WHERE id = %s AND incarnation = %s AND state = 'up'"""
+"""A node that was taken over from, and does not know it yet, shows nothing."""
+
+# Chosen: seconds of a company that answers in a thousand chats at once.
+MOST_WAITING = 5_000
+"""Things to show that wait for the server; the oldest ones are left out."""
+
 
 class HintListener:
     """Hands on what other nodes tell.
@@ -40,7 +50,7 @@ class HintListener:
     """
 
     def __init__(
-        self, server: PostgresqlServer, node: str, take: Callable[[RowsWritten], object]
+        self, server: PostgresqlServer, node: str, take: Callable[[Hint], object]
     ) -> None:
         self._server = server
         self._node = node
@@ -96,3 +106,65 @@ class HintListener:
                 hint = read(told.extra.decode(errors="replace"), self._node)
                 if hint is not None:
                     self._take(hint)
+
+
+class HintSender:
+    """Tells other nodes what they are to show, in order, as long as this node lives.
+
+    Args:
+        server: whose database the nodes share.
+        node: id of this node.
+        life: gives the number of its life (`Member.incarnation`); None: it has none.
+    """
+
+    def __init__(
+        self, server: PostgresqlServer, node: str, life: Callable[[], int | None]
+    ) -> None:
+        self._server = server
+        self._node = node
+        self._life = life
+        self._waiting: deque[Shown] = deque(maxlen=MOST_WAITING)
+        self._has_some = trio.Event()
+        self._db: Db | None = None
+
+    def tell(self, shown: Shown) -> None:
+        """Have something shown; it never waits."""
+        self._waiting.append(shown)
+        self._has_some.set()
+
+    async def run(self) -> None:
+        """Send until cancelled; what cannot be sent at once is lost."""
+        try:
+            while True:
+                await self._has_some.wait()
+                self._has_some = trio.Event()
+                shown = [*self._waiting]
+                self._waiting.clear()
+                life = self._life()
+                if shown and life is not None:
+                    await self._send(shown, life)
+        finally:
+            self._drop()
+
+    async def _send(self, shown: Sequence[Shown], life: int) -> None:
+        texts = [*pack(self._node, shown)]
+        try:
+            await trio.to_thread.run_sync(self._notify, texts, life)
+        except (StoreError, psycopg.Error, OSError) as error:
+            LOG.info("nothing shown by way of other nodes for a while", why=str(error))
+            self._drop()
+            await trio.sleep(AGAIN)
+            self._waiting.clear()
+
+    def _notify(self, texts: Sequence[str], life: int) -> None:
+        with self._server.told():
+            if self._db is None:
+                role = application_name(self._node, "shows")
+                self._db = self._server.connect(role, WITHIN, WITHIN)
+            for text in texts:
+                self._db.execute(SHOW, (text, self._node, life))
+
+    def _drop(self) -> None:
+        if self._db is not None:
+            self._db.close()
+            self._db = None

@@ -510,8 +510,7 @@ async def test_two_nodes_share_their_chats_and_one_goes_on_with_the_other_s(
 
 BOTS = """
 [presence]
-drafts = false
-reactions = false
+draft_chars = 5
 """ + "".join(
     f"""
 [connectors.{name}]
@@ -548,6 +547,8 @@ class NodesWithBots(TwoNodes):
             for at, (name, bot) in enumerate(self.bots.items())
             for person in range(10 * at + 1, 10 * at + 1 + PEOPLE)
         ]
+        self.before: Counter[str] = Counter()
+        """How many messages there were before these people wrote, by their state."""
 
     def variables(self, name: str) -> dict[str, Any]:
         """Give what a node's settings differ by."""
@@ -596,10 +597,43 @@ class NodesWithBots(TwoNodes):
         # What is being sent in the moment of a kill may stand there twice.
         assert repeats <= faults * PEOPLE
         total = sum(len({*chat.texts(bot)}) for bot, chat in self.chats)
-        settled = "SELECT state, count(*) FROM inbox GROUP BY state"
-        assert self.rows(settled) == [("replied", total)]
-        said = "SELECT count(*), count(DISTINCT correlation_id) FROM outbox"
-        assert self.rows(said) == [(total, total)]
+        assert self.settled() - self.before == {"replied": total}
+        said = "SELECT count(*) - count(DISTINCT id) FROM outbox WHERE state = 'sent'"
+        assert self.rows(said) == [(0,)]
+        assert self.rows("SELECT count(*) FROM outbox WHERE state <> 'sent'") == [(0,)]
+
+    def settled(self) -> Counter[str]:
+        """Count messages by how they ended."""
+        return Counter(dict(self.rows("SELECT state, count(*) FROM inbox GROUP BY 1")))
+
+    def chat_elsewhere(self, name: str) -> Chat:
+        """Open a chat of a bot that another node works on than has the bot."""
+        parts, holder = self.parts(), self.holders()[name]
+        people = map(str, itertools.count(1_000))
+        theirs = (x for x in people if parts[chat_partition(name, x)] != holder)
+        return self.telegram.private(int(next(theirs)), f"{name}_bot")
+
+    async def check_seen(self) -> None:
+        """Look whether people see an answer grow, and stop it, whoever works on it."""
+        bot, chat = self.bots["one"], self.chat_elsewhere("one")
+        person = {**ZOE, "id": chat.id}
+        grown: set[str] = set()
+        self.telegram.say(chat, person, f"slowly {SLOWLY}")
+        while SLOWLY not in grown:
+            await self.telegram.wait_change()
+            grown.update(chat.texts(bot))
+        assert len(grown) > 1
+        assert chat.texts(bot) == [SLOWLY]
+        assert chat.typing
+        self.telegram.say(chat, person, f"slowly {' '.join(map(str, range(10_000)))}")
+        while len(chat.texts(bot)) < 2:
+            await self.telegram.wait_change()
+        self.telegram.say(chat, person, "/stop")
+        while not self.settled()["cancelled"]:
+            await trio.testing.wait_all_tasks_blocked(PAUSE)
+        while "stopped" not in chat.texts(bot)[1].lower():
+            await self.telegram.wait_change()
+        assert self.settled()["replied"] >= 1
 
 
 @pytest.mark.live
@@ -613,6 +647,13 @@ async def test_bots_are_spread_over_nodes_and_go_on_with_another_one(
         try:
             for name in NAMES[:2]:
                 await trio.to_thread.run_sync(nodes.begin, name)
+            with trio.fail_after(4 * PATIENCE):
+                await nodes.wait_shared()
+                await nodes.wait_spread()
+                await nodes.check_seen()
+                while set(nodes.settled()) - {"replied", "cancelled"}:
+                    await trio.testing.wait_all_tasks_blocked(PAUSE)
+            nodes.before = nodes.settled()
             async with trio.open_nursery() as nursery:
                 for bot, chat in nodes.chats:
                     nursery.start_soon(nodes.write, bot, chat)

@@ -27,15 +27,15 @@ PROMISES = (
     Mutant(
         "nodes: events of a bot's chat are written under the company's lease",
         "connectors/app/nodes.py",
-        'return f"{ACCOUNT}{connector}" if is_leased(config, connector) else COMPANY',
+        'return f"{PART}{part}" if has_parts(config, connector) else COMPANY',
         "return COMPANY",
         SHARED,
     ),
     Mutant(
-        "nodes: each node answers in a bot's chats",
+        "nodes: each node sends what is said in a bot's chats",
         "actors/services.py",
-        "            return connector in self.accounts\n",
-        "            return True\n",
+        "        return connector in self.accounts\n",
+        "        return True\n",
         SHARED,
     ),
     Mutant(

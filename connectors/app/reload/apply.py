@@ -304,8 +304,10 @@ class TakingOver:
     async def _change_doors(
         self, target: AppConfig, made: dict[str, Transport]
     ) -> None:
+        elsewhere = self._app.elsewhere_now(target)
         for name in self._doors.leaving(target):
-            await self._doors.close(name, target.limits.drain_timeout)
+            within, has_moved = target.limits.drain_timeout, name in elsewhere
+            await self._doors.close(name, within, has_moved=has_moved)
             if name in made:
                 await self._doors.open(name, made[name], target)
         # Not before: what was under way for those that went needs their leases.
@@ -314,6 +316,7 @@ class TakingOver:
         for name, transport in made.items():
             if name not in self._app.transports:
                 await self._doors.open(name, transport, target)
+        await self._doors.stand_in(target)
         self._doors.take_up()  # of one of another kind, other chats are ours now
         self._look_up(target)
 

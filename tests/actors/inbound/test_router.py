@@ -119,6 +119,27 @@ async def test_what_was_accepted_before_is_heard_at_the_start(
         assert (await crossing.heard())["anna"] == [words()]
 
 
+async def test_what_another_node_took_in_for_its_connector_is_heard_here(
+    autojump_clock: Clock,
+) -> None:
+    store, duties = MemoryStore(), Duties()
+    duties.is_shared = duties.is_leased = lambda connector: connector == "bot"
+    duties.parts = frozenset({chat_partition("bot", "room")})
+    own = words(address=Address("bot", "room"))
+    other = words(number=2, address=Address("bot", "another room"))
+    async with open_crossing(autojump_clock, store, duties=duties) as crossing:
+        await stored(store, own, other)
+        crossing.router.tell(RouteArrived())
+        assert (await crossing.heard())["anna"] == [own]
+        heard = of_kind(crossing.sessions["anna"], Keyed)[0].message
+        assert heard.arrived_at == EPOCH  # by the clock of the other node
+        duties.is_leaving = True
+        late = words(number=3, address=Address("bot", "room"))
+        await stored(store, late)
+        crossing.router.tell(RouteArrived())
+        assert (await crossing.heard())["anna"] == [own]  # for its successor
+
+
 async def test_chats_of_other_nodes_are_left_to_them_until_they_are_ours(
     autojump_clock: Clock,
 ) -> None:

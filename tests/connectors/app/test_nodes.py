@@ -24,10 +24,11 @@ from connectors.app.nodes import (
     account_leases,
     comparable,
     differing,
+    has_parts,
     is_leased,
-    is_shared,
     is_sharing,
     lease_of,
+    lease_to_send,
     open_node,
     reachable,
 )
@@ -568,12 +569,11 @@ EVERYTHING = AppConfig(
     }
 )
 NAMES = ("a", "b", "c")
+ACCOUNTS = ("discord", "matrix", "qq", "polled", "socket")
 
 
 def test_what_only_calls_its_platform_has_a_lease_of_its_own() -> None:
-    assert account_leases(EVERYTHING) == [
-        f"account/{name}" for name in ("discord", "matrix", "qq", "polled", "socket")
-    ]
+    assert account_leases(EVERYTHING) == [f"account/{name}" for name in ACCOUNTS]
     assert is_sharing(AppConfig(connectors={"qq": QQConfig(accounts={})}))
     assert is_sharing(AppConfig(connectors={"websocket": WebSocketConfig()}))
     assert not is_sharing(AppConfig(connectors={"page": PageConfig()}))
@@ -589,6 +589,12 @@ def test_each_chat_is_that_nodes_which_has_its_lease_and_nobody_elses(
     for connector in (*EVERYTHING.connectors, "removed"):
         having = [name for name in NAMES if all_duties[name].has(connector, part)]
         assert having == [owner_of[lease_of(EVERYTHING, connector, part)]]
+        sending = [name for name in NAMES if all_duties[name].sends(connector, part)]
+        assert sending == [owner_of[lease_to_send(EVERYTHING, connector, part)]]
+        for name in NAMES:
+            is_away = all_duties[name].is_away(connector)
+            assert not (is_away and name in sending)
+            assert is_away or name in sending or connector not in ACCOUNTS
 
 
 def duties_of(node: str, owner_of: dict[str, str]) -> Duties:
@@ -600,6 +606,6 @@ def duties_of(node: str, owner_of: dict[str, str]) -> Duties:
         x for x in EVERYTHING.connectors if f"account/{x}" in mine
     )
     duties.has_rest = COMPANY in mine
-    duties.is_shared = partial(is_shared, EVERYTHING)
+    duties.is_shared = partial(has_parts, EVERYTHING)
     duties.is_leased = partial(is_leased, EVERYTHING)
     return duties

@@ -23,6 +23,7 @@ from connectors.commands.serve import (
     ServiceNotifier,
     _run_node,
 )
+from connectors.config.app import AppConfig
 from connectors.settings.load import load_app
 from runtime import __version__
 from runtime.clock import SystemClock
@@ -274,7 +275,7 @@ async def test_a_part_that_could_not_be_given_away_is_worked_on_as_before() -> N
         ),
     )
     seat: Any = SimpleNamespace(node=SlowToGive(), duties=duties)
-    rest: Any = None
+    rest: Any = SimpleNamespace(config=AppConfig())
     await SharedWork(app, seat, rest, rest)._release(frozenset({7}))
     assert duties.parts == {7, 8}
 

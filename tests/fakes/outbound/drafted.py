@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import trio.testing
 
     from actors.config.presence import PresenceConfig
+    from actors.services import Duties
     from tests.fakes.store.in_memory import MemoryStore
 
     Clock = trio.testing.MockClock
@@ -102,8 +103,12 @@ async def open_chat(
     store: MemoryStore | None = None,
     screen: Screen | None = None,
     presence: PresenceConfig = AT_ONCE,
+    *,
+    duties: Duties | None = None,
 ) -> AsyncGenerator[Chat]:
     screen = screen or Screen()
-    road_of = open_road(clock, store, abilities, platform=screen, presence=presence)
+    road_of = open_road(
+        clock, store, abilities, platform=screen, presence=presence, duties=duties
+    )
     async with road_of as road:
         yield Chat(road, screen)

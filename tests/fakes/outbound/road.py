@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import trio
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from actors.config.presence import PresenceConfig
     from actors.messages.deliveries import Abilities
     from actors.outbound.retry import OnUnknown
+    from actors.services import Duties
     from runtime.actor.ref import ActorRef
     from runtime.testing import Probe
 
@@ -81,13 +83,15 @@ class Road:
 
 
 @asynccontextmanager
-async def open_road(
+async def open_road(  # noqa: PLR0913  what a courier is given
     clock: Clock,
     store: MemoryStore | None = None,
     abilities: Abilities | None = None,
     on_unknown: OnUnknown = "resend",
     platform: Platform | None = None,
     presence: PresenceConfig = AT_ONCE,
+    *,
+    duties: Duties | None = None,
 ) -> AsyncGenerator[Road]:
     store = store or MemoryStore()
     platform = platform or Platform()
@@ -97,6 +101,7 @@ async def open_road(
     services = changed(
         make_services(store), accounts={"fake": account}, presence=presence
     )
+    services = replace(services, duties=duties or services.duties)
     async with virtual(clock) as system:
         connector = probe(system, names.connector("fake"))
         config = KeyedConfig(idle_after=60)

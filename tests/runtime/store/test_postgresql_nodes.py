@@ -7,6 +7,7 @@ from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 import trio
 import trio.testing
@@ -15,10 +16,10 @@ from msgspec import structs
 
 from connectors.commands.nodes import command
 from runtime.errors import FencedError, StoreRefusedError, StoreUnavailableError
-from runtime.nodes.hints import RowsWritten, encode
+from runtime.nodes.hints import Hint, HintsShown, RowsWritten, Shown, encode
 from runtime.nodes.membership import MembershipPlan, TakeOver
 from runtime.nodes.rows import COMPANY, Fence
-from runtime.postgresql.hints import NOTIFY, HintListener
+from runtime.postgresql.hints import NOTIFY, HintListener, HintSender
 from runtime.postgresql.nodes import NodeCard, NodeDesk, NodesFromOutside, NodesLook
 from runtime.postgresql.server import PostgresqlOptions, PostgresqlServer
 from runtime.postgresql.store import PostgresqlStore
@@ -398,11 +399,11 @@ class Listener:
     """A node that hears hints."""
 
     def __init__(self, name: str) -> None:
-        self.heard: list[RowsWritten] = []
+        self.heard: list[Hint] = []
         server = PostgresqlServer(shared_process().dsn("callboard"))
         self.hints = HintListener(server, name, self.heard.append)
 
-    async def wait_heard(self, *hints: RowsWritten) -> None:
+    async def wait_heard(self, *hints: Hint) -> None:
         """Wait until these have come, each once."""
         while len(self.heard) < len(hints):
             await trio.testing.wait_all_tasks_blocked(0.01)
@@ -438,6 +439,24 @@ async def test_nodes_hear_hints_of_each_other_and_not_their_own() -> None:
         await c.wait_heard(by_a, by_b)
         await a.wait_heard(by_b)
         await b.wait_heard(by_a)
+
+
+async def test_a_node_shows_things_to_others_until_another_took_over() -> None:
+    server = PostgresqlServer(shared_process().dsn("callboard"))
+    first, second = (Shown("bot", "k", msgspec.Raw(each)) for each in (b"1", b"2"))
+    with nodes("a", "b") as (a, b):
+        life = a.member.incarnation
+        async with listening("b") as (other,), trio.open_nursery() as nursery:
+            sender = HintSender(server, "a", lambda: life)
+            nursery.start_soon(sender.run)
+            sender.tell(first)
+            await other.wait_heard(HintsShown("a", (first,)))
+            assert b.desk.carry_out(*b.plan(dead=a))
+            await sender._send([second], life)
+            with beside() as db:
+                tell(db, "a", "later")
+            await other.wait_heard(RowsWritten("a", ("later",)))
+            nursery.cancel_scope.cancel()
 
 
 async def test_what_a_commit_has_for_others_is_told_when_it_is_durable() -> None:
