@@ -11,6 +11,7 @@ __all__ = [
     "conversations",
     "display",
     "forgetting",
+    "nodes",
     "probes",
     "queue",
     "schedule",

@@ -385,6 +385,17 @@ class Trends:
                     del self._minutes[each]
         return found
 
+    def take_waits(self, other: Trends) -> None:
+        """Take from another one what no record says: waits in the queue, and lags."""
+        for at, wait, lag in other.waits():
+            minute = self.minute(at)
+            minute.queue_age, minute.lag = wait, lag
+
+    def waits(self) -> list[tuple[float, float, float]]:
+        """Give each minute (Unix seconds), its longest wait, and its longest lag."""
+        known = list(self._minutes.items())
+        return [(n * MINUTE, each.queue_age, each.lag) for n, each in known]
+
     def take(self, sample: Sample) -> None:
         """Take a sample; what has shrunk began anew and counts from nothing."""
         last, self._last = self._last, sample

@@ -40,7 +40,13 @@ from connectors.app.accounts import edges_specs
 from connectors.app.agents_md import GuideSource as Guided, steward_spec
 from connectors.app.assembly import furnished, persona_folders, settled
 from connectors.app.hooks import Hooking
-from connectors.app.inspection import Gauges, editor_of, inside_type, write_tree
+from connectors.app.inspection import (
+    Gauges,
+    NodeAnswers,
+    editor_of,
+    inside_type,
+    write_tree,
+)
 from connectors.app.kit import Kit, Workbench
 from connectors.app.models import Stock, open_stock
 from connectors.app.reload.apply import sources_spec
@@ -85,6 +91,7 @@ if TYPE_CHECKING:
     from connectors.app.nodes import CompanySeat
     from connectors.app.tracing import MessageTracer
     from connectors.web.operations import AdminServer
+    from connectors.web.page.views.base import ViewSources
     from runtime.postgresql.store import PostgresqlStore
 
 LOG = EventLog("store")
@@ -419,6 +426,21 @@ def _company(
     stack: AsyncExitStack,
 ) -> Company:
     bridge = Bridge()
+    read_tree = partial(write_tree, app.system, services.redact)
+
+    def inside() -> ViewSources:
+        return inside_type()(
+            app.system,
+            services,
+            app.metrics,
+            _database(config),
+            lambda: app.config,
+            app.readiness,
+            lambda: app.origins,
+            lambda: editor_of(app.files, lambda: app.config, lambda: app.origins),
+            nodes=None if app.seat is None else app.seat.circle(services.receipt_key),
+        )
+
     parts = TransportParts(
         clock=services.clock,
         ids=services.ids,
@@ -427,7 +449,12 @@ def _company(
             render=app.gauges.render,
             readiness=app.readiness,
             refresh=app.refresh,
-            tree=partial(write_tree, app.system, services.redact),
+            tree=read_tree,
+            answer=None
+            if app.seat is None
+            else NodeAnswers(
+                app.seat.node.name, services.receipt_key, read_tree, inside
+            ).answer,
         ),
         store=services.store,
         database=Path(config.store.path),
@@ -445,16 +472,7 @@ def _company(
         ),
         doors=_doors(app, services),
         peers=None if app.seat is None else app.seat.peers,
-        inside=lambda: inside_type()(
-            app.system,
-            services,
-            app.metrics,
-            _database(config),
-            lambda: app.config,
-            app.readiness,
-            lambda: app.origins,
-            lambda: editor_of(app.files, lambda: app.config, lambda: app.origins),
-        ),
+        inside=inside,
     )
     app.parts = parts
     if admin is not None:

@@ -11,6 +11,7 @@ import platform
 import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -19,14 +20,15 @@ import trio
 
 from connectors.admin.queue import OVER
 from runtime import __version__
-from runtime.errors import StoreError
+from runtime.errors import MisuseError, StoreError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
+    from connectors.admin.nodes import ActByHand, ReadActors, ReadReport
     from connectors.admin.settings import Origins, SettingsEditor
     from connectors.admin.tree import Forest
     from connectors.config.app import AppConfig
-    from connectors.web.page.views.base import ViewSources
+    from connectors.web.page.views.base import Act, ViewSources
     from runtime.actor.statistics import ActorStatistics
     from runtime.clock import Clock
     from runtime.store.database import Database
@@ -40,6 +42,9 @@ TREE = "connectors.admin.tree"
 NAMES = "connectors.admin.tree"
 VIEWS = "connectors.web.page.views.base"
 BY_HAND = "connectors.app.reload.by_hand"
+
+MISDIRECTED = 421
+"""Status of HTTP: another node was meant. Source: RFC 9110 15.5.20."""
 
 
 FindName = Callable[[Iterable[str], str], str]
@@ -77,6 +82,90 @@ def write_tree(
     if top:
         top = find_name((each.name for each in actors), top)
     return msgspec.json.encode(read_tree(actors, redact, top=top, past=past))
+
+
+class NodeAnswers:
+    """Answers other nodes, and commands: for what runs in this process.
+
+    Args:
+        node: the name of this one.
+        key: see `connectors.files.receipt_key`.
+        tree: writes the actor tree; see `write_tree`.
+        inside: gives what views look at.
+    """
+
+    def __init__(
+        self,
+        node: str,
+        key: bytes,
+        tree: Callable[[str, str], bytes],
+        inside: Callable[[], ViewSources],
+    ) -> None:
+        self._node = node
+        self._key = key
+        self._tree = tree
+        self._make_inside = inside
+        self._inside: ViewSources | None = None
+
+    async def answer(self, node: str, seal: str, body: bytes) -> tuple[int, bytes]:
+        """Answer a question; see `connectors.chat.platforms.Operations`."""
+        from connectors.admin import nodes  # noqa: PLC0415  only several nodes need it
+
+        if node != self._node:
+            return MISDIRECTED, f"this is node {self._node}".encode()
+        if not nodes.is_sealed(self._key, node, body, seal):
+            return 401, f"node {node} has another key beside its database".encode()
+        try:
+            asked = msgspec.json.decode(body, type=nodes.NodeQuestion)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return 400, f"release {__version__} does not know this question".encode()
+        if isinstance(asked, nodes.ShowTree):
+            try:
+                # Why a thread: many actors take time.
+                tree = partial(self._tree, asked.top, asked.past)
+                return 200, await trio.to_thread.run_sync(tree)
+            except MisuseError as error:
+                return 404, str(error).encode()
+        if self._inside is None:
+            self._inside = self._make_inside()
+        return await answer_of_views(self._inside, asked)
+
+
+async def answer_of_views(
+    inside: ViewSources, asked: ReadReport | ReadActors | ActByHand
+) -> tuple[int, bytes]:
+    """Answer another node by what views of the page show and do here."""
+    # Why here: at most nodes nobody looks at a page.
+    from connectors.admin.nodes import ActByHand, ReadActors  # noqa: PLC0415
+    from connectors.web.page.views import actors, overview, queue  # noqa: PLC0415
+    from connectors.web.page.views.base import (  # noqa: PLC0415
+        Refusal,
+        ViewRequest,
+        read_view,
+    )
+
+    acts: dict[str, Act] = {
+        "actors/kill": actors.kill_here,
+        "queue/stop": queue.stop_here,
+        overview.APPROVE: partial(overview.decide_here, is_approved=True),
+        overview.DENY: partial(overview.decide_here, is_approved=False),
+    }
+    found: object
+    try:
+        match asked:
+            case ReadActors(query):
+                request = ViewRequest("", inside, query)
+                found = await read_view(request, actors.read_here)
+            case ActByHand(action, form, person, connector) if action in acts:
+                request = ViewRequest(person, inside, form=form, connector=connector)
+                found = await acts[action](request)
+            case ActByHand(action):
+                return 409, f"release {__version__} does not know {action}".encode()
+            case _:
+                found = await overview.report_here(ViewRequest("", inside))
+    except Refusal as error:
+        return 409, str(error).encode()
+    return 200, msgspec.json.encode(found)
 
 
 DEAD: tuple[DeliveryState, ...] = ("dead",)

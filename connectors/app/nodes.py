@@ -24,7 +24,7 @@ import os
 import socket
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,9 +39,10 @@ from actors.messages.keys import chat_partition, parse_key
 from actors.operations.keeper import WATCHED
 from actors.outbound.hints import encode_hint
 from actors.services import Duties
+from connectors.admin.nodes import NodeCircle, NodeWay, ways_to
 from connectors.admin.settings import Flat, flat
 from connectors.chat.platforms import platform_of
-from connectors.config.app import AppConfig, address_of
+from connectors.config.app import ADMIN_PORT, AppConfig, HttpConfig, address_of
 from connectors.files import receipt_key
 from connectors.web.peers import NodePlace
 from runtime import __version__
@@ -53,7 +54,7 @@ from runtime.errors import (
 )
 from runtime.nodes.hints import Hint, RowsWritten, Shown
 from runtime.nodes.membership import Membership
-from runtime.nodes.rows import ACCOUNT, COMPANY, PART, Fence
+from runtime.nodes.rows import ACCOUNT, COMPANY, PART, Fence, LeaseRow
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -152,6 +153,30 @@ def is_sharing(config: AppConfig) -> bool:
     """
     names = any(has_parts(config, name) for name in config.connectors)
     return names and not config.approvals.approval_chat
+
+
+def rest_of(config: AppConfig) -> list[str]:
+    """Name the connectors that only the node has that runs the company."""
+    served = [x for x, each in config.connectors.items() if platform_of(each).is_server]
+    if not is_sharing(config):
+        return served
+    return [x for x in served if not (is_shared(config, x) or is_leased(config, x))]
+
+
+def admin_place(config: AppConfig) -> tuple[str, int] | None:
+    """Say where operators are to ask; None: nowhere, or at a port nobody knows."""
+    port = ADMIN_PORT if config.admin.port is None else config.admin.port
+    return (config.admin.host, port) if config.admin.is_on and port else None
+
+
+def all_ways(
+    config: AppConfig, nodes: Iterable[KnownNode], leases: Sequence[LeaseRow]
+) -> tuple[NodeWay, ...]:
+    """Say where each node can be asked."""
+    servers = [
+        name for name, each in config.connectors.items() if isinstance(each, HttpConfig)
+    ]
+    return ways_to(nodes, leases, servers, rest_of(config))
 
 
 def doors_of_company(config: AppConfig) -> dict[str, tuple[str, int]]:
@@ -344,6 +369,20 @@ class CompanyNode:
             return f"node {owner.id} has no [nodes] address to pass connections on to"
         return ""
 
+    def ways(self) -> tuple[NodeWay, ...]:
+        """Say where each node can be asked, as this one knows them; any thread may."""
+        look, known = self._seen, self._known
+        if look is None:
+            return ()
+        from runtime.postgresql.nodes import KnownNode, NodeCard  # noqa: PLC0415  extra
+
+        nodes: list[KnownNode] = []
+        for row in sorted(look.nodes, key=lambda row: row.id):
+            card = known[row.id].card if row.id in known else NodeCard()
+            is_up = row.state == "up"
+            nodes.append(KnownNode(row.id, row.state, row.beat, card, is_up))
+        return all_ways(self._config, nodes, look.leases)
+
     # --- showing life -----------------------------------------------------------------
 
     async def run(
@@ -441,7 +480,7 @@ class CompanyNode:
         self._leaving = frozenset(row.owner for row in owned) - staying
         lives = frozenset((x.id, x.incarnation) for x in look.nodes if x.state == "up")
         is_new = owner != self._owner or owner not in self._known
-        if self.is_sharing and lives != self._lives:
+        if lives != self._lives:
             self._known = await trio.to_thread.run_sync(self._desk.known)
         self._beats, self._lives = beats, lives
         if owner == self._name:
@@ -502,6 +541,7 @@ class CompanyNode:
             mark=hmac.new(self._key, b"nodes", hashlib.sha256).hexdigest()[:16],
             accounts=tuple(account_leases(config)),
             shares_work=self.is_sharing,
+            admin=admin_place(config),
         )
         return card, msgspec.json.encode(comparable(config, self._key))
 
@@ -778,6 +818,10 @@ class CompanySeat:
             return []
         leased = [name for name in config.connectors if is_leased(config, name)]
         return [name for name in leased if name not in self.accounts]
+
+    def circle(self, key: bytes) -> NodeCircle:
+        """Give what asks the other nodes; for the key see `receipt_key`."""
+        return NodeCircle(self.node.name, key, self.node.ways)
 
     @property
     def peers(self) -> CompanyNode | None:

@@ -508,6 +508,11 @@ class Operations(msgspec.Struct, frozen=True):
     name after which to go on. Called in a thread, as many actors take time. Raises
     `MisuseError` if the branch is no actor, or several."""
 
+    answer: Callable[[str, str, bytes], Awaitable[tuple[int, bytes]]] | None = None
+    """Answers another node of the company. Takes the name of the node that is asked,
+    the seal, and the question (`connectors.admin.nodes`). Gives a status of HTTP, and
+    the answer, or why there is none. In a trio task. None: there are no nodes."""
+
 
 class Voice(Protocol):
     """The models that transcribe recordings and speak texts, as the settings say."""

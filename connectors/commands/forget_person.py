@@ -196,7 +196,7 @@ def are_nodes_connected(choice: DatabaseChoice) -> bool:
     # Why here: it loads psycopg, and most companies have a file.
     from connectors.commands.nodes import outside  # noqa: PLC0415
 
-    nodes, _ = outside(choice).read()
+    nodes, _ = outside(choice.store).read()
     return any(each.is_connected for each in nodes)
 
 

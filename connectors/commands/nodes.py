@@ -4,53 +4,42 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Collection
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
+import trio
 
+from connectors.admin.nodes import (
+    COMMAND_WITHIN,
+    ListedNode,
+    NodeCircle,
+    NodeQuestion,
+    NodeReply,
+    described,
+    owner_of,
+)
 from connectors.commands.common.database import DatabaseChoice, database_options
 from connectors.commands.common.output import json_option, say, say_json, say_rows
-from connectors.config.app import address_of
+from connectors.config.app import AppConfig, StoreConfig, address_of
+from connectors.files import receipt_key
 from runtime.nodes.membership import homes
-from runtime.nodes.rows import ACCOUNT, COMPANY, PART, LeaseRow
+from runtime.nodes.rows import COMPANY
 
 if TYPE_CHECKING:
     from runtime.postgresql.nodes import KnownNode, NodesFromOutside
-
-RUNS, GONE = "runs the company", "is gone"
-"""States of a node that need to be known elsewhere."""
 
 LOOK_EVERY = 0.5
 """Seconds between two looks whether the company has moved."""
 
 
-class ListedNode(msgspec.Struct, frozen=True):
-    """One node, as listed."""
-
-    name: str
-    state: str
-    """`runs the company`, `works on its parts`, `stands by`, or why none of these."""
-
-    parts: int
-    """How many of the 256 parts of all shared chats it works on."""
-
-    connectors: tuple[str, ...]
-    """The connectors with a lease of their own that it runs."""
-
-    machine: str
-    process: int
-    address: str
-    release: str
-
-
-def outside(choice: DatabaseChoice) -> NodesFromOutside:
+def outside(store: StoreConfig) -> NodesFromOutside:
     """Give the way to the nodes of the database that is meant.
 
     Raises:
         click.UsageError: it is a file, which has none.
     """
-    store = choice.store
     if store.kind != "postgresql":
         raise click.UsageError(
             'only a company with [store] kind = "postgresql" can have nodes'
@@ -61,38 +50,6 @@ def outside(choice: DatabaseChoice) -> NodesFromOutside:
     from runtime.postgresql.server import PostgresqlServer  # noqa: PLC0415
 
     return NodesFromOutside(PostgresqlServer(address))
-
-
-def owner_of(leases: list[LeaseRow]) -> str:
-    """Name the node that runs the company; empty: none does."""
-    return next((row.owner for row in leases if row.name == COMPANY), "")
-
-
-def parts_of(leases: list[LeaseRow], node: str) -> int:
-    """Count the parts that a node works on."""
-    return sum(row.owner == node and row.name.startswith(PART) for row in leases)
-
-
-def connectors_of(leases: list[LeaseRow], node: str) -> tuple[str, ...]:
-    """Name the connectors that a node runs of those with a lease of their own."""
-    mine = [row.name for row in leases if row.owner == node]
-    return tuple(sorted(x.removeprefix(ACCOUNT) for x in mine if x.startswith(ACCOUNT)))
-
-
-def state_of(node: KnownNode, owner: str, *, has_work: bool) -> str:
-    """Say what a node does.
-
-    Args:
-        owner: the one that runs the company.
-        has_work: whether it has parts or connectors.
-    """
-    if not node.is_connected:
-        return "has ended" if node.state == "left" else GONE
-    if node.id == owner:
-        return RUNS
-    if node.state != "up":
-        return "is to join again"
-    return "works on its parts" if has_work else "stands by"
 
 
 @click.group()
@@ -126,24 +83,42 @@ HEADERS = (
 
 def listed(choice: DatabaseChoice) -> list[ListedNode]:
     """Read all nodes, by name."""
-    nodes, leases = outside(choice).read()
-    owner = owner_of(leases)
-    return [described(each, owner, leases) for each in nodes]
+    nodes, leases = outside(choice.store).read()
+    return [described(each, leases) for each in nodes]
 
 
-def described(node: KnownNode, owner: str, leases: list[LeaseRow]) -> ListedNode:
-    """Put together what is listed of a node."""
-    parts, connectors = parts_of(leases, node.id), connectors_of(leases, node.id)
-    return ListedNode(
-        name=node.id,
-        state=state_of(node, owner, has_work=bool(parts or connectors)),
-        parts=parts,
-        connectors=connectors,
-        machine=node.card.host,
-        process=node.card.process,
-        address=node.card.address,
-        release=node.card.release,
-    )
+def ask_all(
+    app: AppConfig, question: NodeQuestion, names: Collection[str] = ()
+) -> list[NodeReply]:
+    """Ask all nodes at once, by name; none: it is one process without nodes.
+
+    Args:
+        app: the settings.
+        question: what is asked.
+        names: only these; empty: all.
+
+    Raises:
+        click.BadParameter: there is no node of such a name.
+        click.UsageError: names are given, and there are no nodes.
+        runtime.errors.StoreError: the database cannot be read.
+    """
+    if app.store.kind != "postgresql":
+        if names:
+            outside(app.store)
+        return []
+    nodes, leases = outside(app.store).read()
+    for name in names:
+        find(nodes, name, "'--node'")
+    # Why here: most companies are one process.
+    from connectors.app.nodes import all_ways  # noqa: PLC0415
+
+    ways = [
+        way
+        for way in all_ways(app, nodes, leases)
+        if way.listed.name in names or not names
+    ]
+    circle = NodeCircle("", receipt_key.load(Path(app.store.path)), lambda: ways)
+    return trio.run(circle.ask, question, ways, COMMAND_WITHIN) if ways else []
 
 
 def cells(node: ListedNode) -> tuple[str, ...]:
@@ -178,7 +153,7 @@ def drain(choice: DatabaseChoice, name: str, wait: float) -> None:
     works on its parts of the shared chats and runs its connectors, as before. To
     stop the process too, send it SIGTERM instead: that gives everything away.
     """
-    desk = outside(choice)
+    desk = outside(choice.store)
     nodes, leases = desk.read()
     find(nodes, name)
     if owner_of(leases) != name:
@@ -210,7 +185,7 @@ def drain(choice: DatabaseChoice, name: str, wait: float) -> None:
 @click.argument("name")
 def remove(choice: DatabaseChoice, name: str) -> None:
     """Forget the node NAME, which has ended and does not come back."""
-    desk = outside(choice)
+    desk = outside(choice.store)
     nodes, _ = desk.read()
     if find(nodes, name).is_connected:
         raise click.ClickException(
@@ -223,8 +198,13 @@ def remove(choice: DatabaseChoice, name: str) -> None:
     say(f"node {name} is forgotten")
 
 
-def find(nodes: list[KnownNode], name: str) -> KnownNode:
+def find(nodes: list[KnownNode], name: str, hint: str = "NAME") -> KnownNode:
     """Find a node by its name.
+
+    Args:
+        nodes: all.
+        name: of the one that is meant.
+        hint: where the command line has the name.
 
     Raises:
         click.BadParameter: there is none.
@@ -233,4 +213,4 @@ def find(nodes: list[KnownNode], name: str) -> KnownNode:
         if node.id == name:
             return node
     text = f"there is no node {name!r}; `callboard nodes list` shows the names"
-    raise click.BadParameter(text, param_hint="NAME")
+    raise click.BadParameter(text, param_hint=hint)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -14,6 +14,18 @@ import httpx
 import msgspec
 
 from connectors.admin.display import lasting, make_safe
+from connectors.admin.nodes import (
+    ENDED,
+    GONE,
+    RUNS,
+    STANDS_BY,
+    ListedNode,
+    NodeReply,
+    NodeReport,
+    ReadReport,
+    ShowTree,
+    unreadable,
+)
 from connectors.admin.probes import Ready
 from connectors.admin.queue import read_waiting
 from connectors.admin.schedule import all_rows
@@ -33,8 +45,9 @@ from connectors.commands.common.output import (
     json_option,
     say,
     say_json,
+    table,
 )
-from connectors.commands.nodes import GONE, RUNS, ListedNode, listed
+from connectors.commands.nodes import ask_all
 from connectors.config.app import ADMIN_PORT, AppConfig, HttpConfig
 from runtime import __version__
 from runtime.clock import SystemClock
@@ -53,19 +66,100 @@ ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  where to ask, no
 @click.command()
 @config_option
 @click.option("--connector", help="Ask this HTTP server instead of the admin address.")
+@click.option("--node", help="Only this node of the company; else all nodes.")
 @click.option("--past", default="", help="Of its children, those behind this NAME.")
 @click.argument("name", default="")
 @json_option
 def tree_command(
-    config: Path | None, connector: str | None, past: str, name: str, *, as_json: bool
-) -> None:
+    config: Path | None,
+    connector: str | None,
+    node: str | None,
+    past: str,
+    name: str,
+    *,
+    as_json: bool,
+) -> int:
     """Show each actor that lives: state, mailbox, restarts, what it is about.
 
     With NAME only this one and those below. A name is the way to an actor, as
     callboard/agents/anna; its end will do (agents/anna, or anna) if no other actor's
     ends so. The company must be running; it is asked at the address of [admin].
+
+    Beside a company of several nodes it shows the tree of each. A node that does not
+    answer within 3 seconds is named with the reason, and the exit code is 1.
     """
     app = load_settings(config).value
+    if connector is not None and node is not None:
+        raise click.UsageError("give --connector or --node, not both")
+    if connector is None:
+        names = () if node is None else (node,)
+        if replies := ask_all(app, ShowTree(name, past), names):
+            return show_nodes(replies, as_json=as_json)
+    show_own(app, connector, name, past, as_json=as_json)
+    return 0
+
+
+class NodeTree(msgspec.Struct, frozen=True):
+    """The actor tree of one node."""
+
+    node: str
+    state: str
+    """See `callboard nodes list`."""
+
+    why: str
+    """Why it has no tree here; empty: it has."""
+
+    roots: tuple[Node, ...] = ()
+    actors: int = 0
+
+
+class NodeTrees(msgspec.Struct, frozen=True):
+    """The actor trees of all nodes that were asked."""
+
+    nodes: tuple[NodeTree, ...]
+
+
+def show_nodes(replies: list[NodeReply], *, as_json: bool) -> int:
+    """Show the trees of nodes; gives 1 if one is missing that should be there.
+
+    Raises:
+        click.ClickException: no node has the actor that is meant.
+    """
+    refused = [each for each in replies if each.is_refused]
+    # An actor that is meant by its name lives on one node or on some of them.
+    shown = [node_tree(each) for each in replies if not each.is_refused]
+    shown = [each for each in shown if each.state != ENDED or len(replies) == 1]
+    if refused and not any(each.roots for each in shown):
+        for each in shown:
+            complain(f"node {each.node} {each.state}: {each.why}")
+        at = f"node {refused[0].node.name}: " if len(replies) == 1 else ""
+        raise click.ClickException(make_safe(at + refused[0].why))
+    if as_json:
+        say_json(NodeTrees(tuple(shown)))
+    else:
+        for each in shown:
+            why = f": {each.why}" if each.why else f"  {counted(each.actors, 'actor')}"
+            say(make_safe(f"node {each.node}  {each.state}{why}"))
+            for root in each.roots:
+                for line in tree_lines(root, 1, each.node):
+                    say(line)
+    is_short = any(each.why and each.state != STANDS_BY for each in shown)
+    return FAILED if is_short else 0
+
+
+def node_tree(reply: NodeReply) -> NodeTree:
+    """Read the tree of a node, or why there is none."""
+    node, forest = reply.node, reply.read(Forest)
+    if forest is None:
+        why = reply.why or unreadable(node, __version__)
+        return NodeTree(node.name, node.state, why)
+    return NodeTree(node.name, node.state, "", forest.roots, forest.actors)
+
+
+def show_own(
+    app: AppConfig, connector: str | None, name: str, past: str, *, as_json: bool
+) -> None:
+    """Show the tree of the one process that runs on this machine."""
     door = find_door(app, connector, find_running(app))
     body = ask(door, "/actors", {"top": name, "past": past}).content
     forest = msgspec.json.decode(body, type=Forest)
@@ -194,14 +288,21 @@ def explained_refusal(response: httpx.Response) -> str:
         return ""
 
 
-def tree_lines(node: Node, depth: int) -> Iterator[str]:
-    """Write an actor and those below it, one on each line."""
+def tree_lines(node: Node, depth: int, at: str = "") -> Iterator[str]:
+    """Write an actor and those below it, one on each line.
+
+    Args:
+        node: the actor.
+        depth: how far it is set in.
+        at: the node of the company that it lives on; empty: there is one process.
+    """
     indent = "  " * depth
     yield indent + make_safe("  ".join(words(node)))
     for each in node.children:
-        yield from tree_lines(each, depth + 1)
+        yield from tree_lines(each, depth + 1, at)
     if node.hidden:
-        more = f"{indent}  … {node.hidden:,} more: callboard tree {node.name}"
+        which = f"--node {at} {node.name}" if at else node.name
+        more = f"{indent}  … {node.hidden:,} more: callboard tree {which}"
         yield make_safe(f"{more} --past {node.next}" if node.next else more)
 
 
@@ -227,6 +328,19 @@ LONG_WAIT = 600.0
 """Seconds for which nothing should wait; a turn that failed is begun anew before."""
 
 
+class NodeStatus(ListedNode, frozen=True):
+    """How one node of a company is doing."""
+
+    ready: bool | None = None
+    """Whether messages can be answered there; null: nobody could be asked."""
+
+    why: str = ""
+    """Why it is not ready, or could not be asked."""
+
+    turns: int | None = None
+    """Answers that are being made there."""
+
+
 class CompanyStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How a company is doing."""
 
@@ -235,7 +349,7 @@ class CompanyStatus(msgspec.Struct, frozen=True, kw_only=True):
     node: str = ""
     """Which node that process is; empty: it is none, or not known."""
 
-    nodes: tuple[ListedNode, ...] = ()
+    nodes: tuple[NodeStatus, ...] = ()
     """All nodes of the company; none: it is one process."""
 
     process: int | None = None
@@ -248,6 +362,9 @@ class CompanyStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Whether messages can be answered; null: nobody could be asked."""
 
     messages_waiting: int = 0
+    messages_running: int = 0
+    """Of them, those that are worked on, at any node."""
+
     messages_failed: int = 0
     oldest_message_seconds: float = 0.0
     deliveries_waiting: int = 0
@@ -296,8 +413,8 @@ def look(choice: DatabaseChoice) -> CompanyStatus:
         found = with_rows(found, rows, to_do)
         if settings is not None:
             found = with_spending(found, rows, settings, to_do)
-    if choice.store.kind == "postgresql":
-        found = with_nodes(found, listed(choice), to_do)
+    if settings is not None:
+        found = with_nodes(found, ask_all(settings, ReadReport()), to_do)
     return msgspec.structs.replace(found, to_do=tuple(to_do))
 
 
@@ -335,16 +452,61 @@ def with_process(
 
 
 def with_nodes(
-    found: CompanyStatus, nodes: list[ListedNode], to_do: list[str]
+    found: CompanyStatus, replies: list[NodeReply], to_do: list[str]
 ) -> CompanyStatus:
-    """Add the nodes of the company."""
-    gone = [each.name for each in nodes if each.state == GONE]
-    to_do += [
-        f"node {x} is gone: start it, or callboard nodes remove {x}" for x in gone
-    ]
+    """Add the nodes of the company, and how each is doing.
+
+    Args:
+        found: how the company is doing.
+        replies: of the nodes; none if it is one process.
+        to_do: what needs somebody, to be added to.
+    """
+    nodes = [node_status(each) for each in replies]
+    for it in nodes:
+        if it.state == GONE:
+            to_do.append(
+                f"node {it.name} is gone: start it, or callboard nodes remove {it.name}"
+            )
+        elif it.why and it.ready is None and it.state not in {STANDS_BY, ENDED}:
+            to_do.append(f"node {it.name} says nothing: {it.why}")
+        elif it.ready is False and it.name != found.node:
+            to_do.append(f"node {it.name} is not ready: {it.why}")
     if nodes and not any(each.state == RUNS for each in nodes):
         to_do.append("no node runs the company: callboard nodes list")
     return msgspec.structs.replace(found, nodes=tuple(nodes))
+
+
+def node_status(reply: NodeReply) -> NodeStatus:
+    """Say how one node is doing."""
+    node = msgspec.structs.asdict(reply.node)
+    report = reply.read(NodeReport)
+    if report is None:
+        return NodeStatus(**node, why=reply.why or unreadable(reply.node, __version__))
+    why = "; ".join(report.reasons)
+    return NodeStatus(**node, ready=not why, why=why, turns=report.turns)
+
+
+NODE_HEADERS = ("NODE", "STATE", "READY", "PARTS", "ANSWERING", "CONNECTORS")
+
+
+def node_lines(nodes: Sequence[NodeStatus]) -> Iterator[str]:
+    """Write a table of all nodes, with sums."""
+    rows: list[tuple[object, ...]] = [
+        (
+            each.name,
+            each.state,
+            None if each.ready is None else "yes" if each.ready else "NO",
+            each.parts or None,
+            each.turns,
+            ", ".join(each.connectors),
+        )
+        for each in nodes
+    ]
+    parts, turns = sum(x.parts for x in nodes), sum(x.turns or 0 for x in nodes)
+    rows.append(("all", None, None, parts or None, turns, None))
+    first, *rest = table(NODE_HEADERS, rows)
+    yield f"nodes      {first}"
+    yield from (f"{'':11}{line}" for line in rest)
 
 
 def with_rows(
@@ -372,6 +534,7 @@ def with_rows(
     return msgspec.structs.replace(
         found,
         messages_waiting=waiting.open,
+        messages_running=waiting.inbox.get("running", 0),
         messages_failed=failed[0],
         oldest_message_seconds=round(age[0], 1),
         deliveries_waiting=waiting.unsaid,
@@ -419,9 +582,10 @@ def lines(it: CompanyStatus) -> Iterator[str]:
     if it.process is not None:
         yield f"ready      {readiness}"
     if it.nodes:
-        nodes = ", ".join(f"{each.name} {each.state}" for each in it.nodes)
-        yield f"nodes      {make_safe(nodes)}"
+        yield from node_lines(it.nodes)
     waits = told(it.messages_waiting, "message", it.oldest_message_seconds)
+    if it.nodes and it.messages_running:
+        waits += f", {it.messages_running:,} of them being answered"
     unsent = told(it.deliveries_waiting, "delivery", it.oldest_delivery_seconds)
     yield f"waiting    {waits}, {unsent}"
     failed = counted(it.messages_failed, "message")

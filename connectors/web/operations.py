@@ -1,8 +1,9 @@
-"""Routes for operators: `/healthz`, `/readyz`, `/metrics` and `/actors`.
+"""Routes for operators: `/healthz`, `/readyz`, `/metrics`, `/actors` and `/node`.
 
 `/healthz` says that the edge's loop runs, `/readyz` asks the kernel, `/metrics` gives
 Prometheus its text. Health and readiness need no key: probes have none, and nothing
 there names a person or a conversation. `/actors`, for `callboard tree`, needs one.
+`/node`, at which nodes of one company ask each other, needs a seal.
 
 `AdminServer` serves these and nothing else, on an address of its own, wherever
 `callboard serve` runs; the `http` connector serves them beside its own routes.
@@ -17,9 +18,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
+from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from connectors.admin.nodes import HEADER as NODE, PATH as NODE_PATH
 from connectors.asyncio_bridge.bridge import Bridge, BridgeError
 from connectors.chat.platforms import Operations, TransportParts
 from connectors.chat.server_transport import ListenError, ServerTransport
@@ -109,6 +112,7 @@ def operation_routes(
         *probe_routes(operations, bridge),
         Route("/metrics", metrics),
         tree_route(operations, guard),
+        *node_routes(operations, bridge),
     ]
 
 
@@ -129,6 +133,42 @@ def tree_route(operations: Operations, guard: Guard) -> Route:
         return Response(body, media_type="application/json")
 
     return Route("/actors", tree)
+
+
+# Chosen: what is asked names a few actors; a form has a few short fields.
+MOST_ASKED = 65_536
+"""Bytes of a question of another node."""
+
+
+def node_routes(operations: Operations, bridge: Bridge) -> list[Route]:
+    """Give the route at which other nodes ask; the seal of a question is its key."""
+    answer = operations.answer
+    if answer is None:
+        return []
+
+    async def node(request: Request) -> Response:
+        name, _, seal = request.headers.get(NODE, "").partition(" ")
+        body = bytearray()
+        try:
+            async with asyncio.timeout(READY_TIMEOUT):
+                async for part in request.stream():
+                    body += part
+                    if len(body) > MOST_ASKED:
+                        text = f"a question is no longer than {MOST_ASKED} bytes"
+                        too_long = ApiError(413, text, code="request_too_large")
+                        return refuse(request.scope, too_long)
+            status, answered = await bridge.ask_kernel(answer, name, seal, bytes(body))
+        except ClientDisconnect:
+            return Response(status_code=400)
+        except (TimeoutError, BridgeError) as error:
+            why = str(error) or "the question did not come in time"
+            return refuse(request.scope, ApiError(503, why, code="unavailable"))
+        if status >= 400:
+            refused = ApiError(status, answered.decode(), code="refused")
+            return refuse(request.scope, refused)
+        return Response(answered, media_type="application/json")
+
+    return [Route(NODE_PATH, node, methods=["POST"])]
 
 
 async def ask_readiness(operations: Operations, bridge: Bridge) -> tuple[str, ...]:

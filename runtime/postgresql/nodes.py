@@ -74,6 +74,9 @@ class NodeCard(msgspec.Struct, frozen=True):
     shares_work: bool | None = None
     """Whether it works beside the one that runs the company; None: it does not say."""
 
+    admin: tuple[str, int] | None = None
+    """Host and port at which it means to be asked by operators; None: nowhere."""
+
 
 class KnownNode(msgspec.Struct, frozen=True):
     """One node, as operators and other nodes see it."""

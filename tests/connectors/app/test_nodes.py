@@ -19,6 +19,14 @@ from actors.config.limits import ApprovalConfig
 from actors.errors import MisdirectedError
 from actors.messages.keys import chat_partition
 from actors.services import Duties
+from connectors.admin.nodes import (
+    GONE,
+    RUNS,
+    STANDS_BY,
+    ListedNode,
+    NodeReply,
+    NodeReport,
+)
 from connectors.app.forwarding import ConnectionForwarder, close_moved, probe_answer
 from connectors.app.nodes import (
     account_leases,
@@ -41,7 +49,6 @@ from connectors.chat.telegram.platform import TelegramConfig
 from connectors.chat.websocket.platform import WebSocketConfig
 from connectors.commands.common.database import DatabaseChoice
 from connectors.commands.forget_person import ORDER, erase_now
-from connectors.commands.nodes import GONE, RUNS, ListedNode
 from connectors.commands.status import CompanyStatus, lines, with_nodes
 from connectors.config.app import (
     AppConfig,
@@ -514,16 +521,46 @@ def listed(name: str, state: str) -> ListedNode:
     return ListedNode(name, state, 0, (), "m", 1, "10.0.0.5", "0.1.0")
 
 
-def test_the_status_says_which_node_is_asked_and_what_the_others_do() -> None:
+def reported(name: str, state: str, *reasons: str) -> NodeReply:
+    report = NodeReport(reasons, 40, turns=2, cost=0.5, accounts=())
+    return NodeReply(listed(name, state), body=msgspec.json.encode(report))
+
+
+REPLIES = [
+    reported("a", RUNS),
+    reported("b", "works on its parts", "account main is not let in"),
+    NodeReply(listed("c", GONE), "no actors run there"),
+    NodeReply(listed("d", "works on its parts"), "did not answer within 3 s"),
+    NodeReply(listed("e", STANDS_BY), "no actors run there"),
+]
+
+
+def test_the_status_shows_all_nodes_with_sums() -> None:
     found = CompanyStatus(release="1", database="d", process=7, node="a")
     to_do: list[str] = []
-    nodes = [listed("a", RUNS), listed("b", "works on its parts"), listed("c", GONE)]
-    found = with_nodes(found, nodes, to_do)
+    found = with_nodes(found, REPLIES, to_do)
     shown = [*lines(found)]
     assert shown[0].startswith("callboard 1: node a, process 7, ")
-    assert "nodes      a runs the company, b works on its parts, c is gone" in shown
-    assert to_do == ["node c is gone: start it, or callboard nodes remove c"]
-    with_nodes(found, nodes[1:], to_do)
+    table = [x.split() for x in shown if x.startswith(("nodes ", " " * 11))]
+    assert table[0][1:] == [
+        "NODE",
+        "STATE",
+        "READY",
+        "PARTS",
+        "ANSWERING",
+        "CONNECTORS",
+    ]
+    assert [row[0] for row in table[1:]] == ["a", "b", "c", "d", "e", "all"]
+    assert table[1] == ["a", "runs", "the", "company", "yes", "-", "2", "-"]
+    assert table[2][5:] == ["NO", "-", "2", "-"]
+    assert table[4][5:] == ["-", "-", "-", "-"]
+    assert table[6] == ["all", "-", "-", "-", "4", "-"]
+    assert to_do == [
+        "node b is not ready: account main is not let in",
+        "node c is gone: start it, or callboard nodes remove c",
+        "node d says nothing: did not answer within 3 s",
+    ]
+    with_nodes(found, REPLIES[1:], to_do)
     assert to_do[-1] == "no node runs the company: callboard nodes list"
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from heapq import nsmallest
+
+import msgspec
 
 from actors import names
 from actors.operations.warden import KillActor, Killed
+from connectors.admin.display import make_safe
+from connectors.admin.nodes import ReadActors, unreadable
 from connectors.admin.queue import read_jobs
 from connectors.admin.tree import read_tree, urgency
 from connectors.web.page.views.base import (
@@ -17,12 +22,14 @@ from connectors.web.page.views.base import (
     View,
     ViewRequest,
     ViewValues,
+    act_at,
     actor_label,
     place_text,
     read_view,
     works,
 )
 from connectors.web.page.words import beginning
+from runtime import __version__
 from runtime.actor.ref import UNANSWERED
 from runtime.actor.statistics import ActorStatistics
 
@@ -33,12 +40,61 @@ MOST_WORKING = 20
 
 
 async def load(asked: ViewRequest) -> ViewValues:
-    """Show what is going on, the tree or a branch, or ask before killing an actor."""
-    return await read_view(asked, read)
+    """Show what is going on, the tree or a branch, or ask before killing an actor.
+
+    Of all nodes; the query may name one.
+    """
+    circle, wanted = asked.inside.nodes, asked.query.get("node", "")
+    own = "" if circle is None else circle.name
+    values = await read_view(asked, read)
+    groups = [NodeActors(own, values)]
+    for each in await asked.inside.ask_others(ReadActors(dict(asked.query))):
+        found = each.read(dict[str, object])
+        why = each.why or ("" if found else unreadable(each.node, __version__))
+        groups.append(NodeActors(each.node.name, found or {}, why))
+    groups = [x for x in groups if wanted in {"", x.name}] or groups
+    counts = [
+        msgspec.convert(x.values.get("counts", {}), dict[str, int]) for x in groups
+    ]
+    victims = [x for x in groups if x.values.get("victim")]
+    return {
+        **values,
+        "groups": [{**empty_group(), **x.values, **x.named()} for x in groups],
+        "counts": {name: sum(x.get(name, 0) for x in counts) for name in SHOWS},
+        "victim": victims[0].values["victim"] if victims else None,
+        "victim_node": victims[0].name if victims else "",
+        "node": wanted,
+        "own": own,
+    }
+
+
+class NodeActors(msgspec.Struct, frozen=True):
+    """What one node shows of its actors."""
+
+    name: str
+    """Of the node; empty: there is only this process."""
+
+    values: Mapping[str, object]
+    why: str = ""
+    """Why it shows none."""
+
+    def named(self) -> dict[str, str]:
+        """Give the name and the reason, as templates read them."""
+        return {"node": self.name, "why": make_safe(self.why)}
+
+
+def empty_group() -> dict[str, object]:
+    """Give what a node shows that does not answer."""
+    return {"forest": None, "nodes": [], "hidden": 0, "labels": {}}
 
 
 def read(look: Look) -> ViewValues:
-    """Read the actors; `kill` in the query names the actor to confirm."""
+    """Read the actors of this process, and what agents work on anywhere."""
+    return {**read_here(look), "working": working(look), "now": look.now}
+
+
+def read_here(look: Look) -> dict[str, object]:
+    """Read the actors here; `kill` in the query names the actor to confirm."""
     query = look.query
     top, wanted = query.get("top", ""), query.get("kill", "")
     find = query.get("find", "").strip()
@@ -64,8 +120,6 @@ def read(look: Look) -> ViewValues:
         "victim": read_tree(victim).roots[0] if victim else None,
         "victim_label": actor_label(wanted),
         "wanted": wanted,
-        "working": working(look),
-        "now": look.now,
         "labels": labels(forest),
         "serves": sorted(SERVES),
     }
@@ -145,7 +199,18 @@ def working(look: Look) -> list[dict[str, object]]:
 
 
 async def kill(asked: ViewRequest) -> str:
-    """Kill an actor."""
+    """Kill an actor, at the node that the form names."""
+    circle, node = asked.inside.nodes, asked.form.get("node", "")
+    if circle is None or node in {"", circle.name}:
+        return await kill_here(asked)
+    ways = [way for way in circle.ways() if way.listed.name == node]
+    if not ways:
+        raise Refusal(asked.say("there is no node {node} now", node=node))
+    return await act_at(asked, "actors/kill", ways)
+
+
+async def kill_here(asked: ViewRequest) -> str:
+    """Kill an actor of this process."""
     warden = asked.inside.system.find(names.WARDEN)
     order = KillActor(asked.form.get("name", ""), asked.person)
     try:

@@ -71,6 +71,15 @@ from actors.people.pairing_rows import rows_of
 from actors.people.pairing_rules import PairingRequest, is_open
 from actors.people.rows import PERSON, decoded
 from connectors.admin.display import make_safe
+from connectors.admin.nodes import (
+    COMMAND_WITHIN,
+    PAGE_WITHIN,
+    ActByHand,
+    NodeCircle,
+    NodeQuestion,
+    NodeReply,
+    NodeWay,
+)
 from connectors.admin.settings import (
     Applied,
     Origins,
@@ -181,6 +190,15 @@ class ViewSources:
     )
     """In which views read. Of their own: a look that took too long goes on in its
     thread, and tools and files need threads, too."""
+
+    nodes: NodeCircle | None = None
+    """Asks the other nodes of the company; None: it is one process."""
+
+    async def ask_others(self, question: NodeQuestion) -> list[NodeReply]:
+        """Ask all other nodes at once what the page shows of them."""
+        if self.nodes is None:
+            return []
+        return await self.nodes.ask(question, self.nodes.others(), PAGE_WITHIN)
 
 
 @dataclass(frozen=True)
@@ -310,6 +328,32 @@ async def read_view(
         )
     except (KernelError, OSError) as error:
         raise Refusal(redact(str(error))) from error
+
+
+async def act_at(asked: ViewRequest, action: str, ways: Sequence[NodeWay]) -> str:
+    """Have other nodes do what a person wants; gives what the first one says.
+
+    Args:
+        asked: the form.
+        action: the view and its action, as `actors/kill`.
+        ways: to those that are asked, all at once.
+
+    Raises:
+        Refusal: none of them has done it.
+    """
+    circle = asked.inside.nodes
+    form, replies = dict(asked.form), list[NodeReply]()
+    if circle is not None:
+        order = ActByHand(action, form, asked.person, asked.connector)
+        replies = await circle.ask(order, ways, COMMAND_WITHIN)
+    for each in replies:
+        if not each.why:
+            return asked.words.say(each.read(str) or "")
+    for each in replies:
+        if not each.is_refused:
+            why = f"node {each.node.name}: {each.why}"
+            raise Refusal(asked.say(NOT_KNOWN, why=why))
+    raise Refusal(replies[0].why if replies else asked.say(NOBODY_THERE))
 
 
 async def change_by_hand(

@@ -15,6 +15,14 @@ from actors.journal.records import UsageRecord
 from actors.people.pairing_rows import GUEST, PAIRING
 from actors.protocol import ApprovalDecided
 from connectors.admin.display import read_record
+from connectors.admin.nodes import (
+    GONE,
+    Account,
+    NodeReply,
+    NodeReport,
+    ReadReport,
+    unreadable,
+)
 from connectors.admin.queue import (
     WaitingCounts,
     count_unsent,
@@ -39,17 +47,20 @@ from connectors.web.page.views.base import (
     ViewRequest,
     ViewSources,
     ViewValues,
+    act_at,
     actor_label,
     applied_of,
     asking,
     budgets_of,
     chosen,
+    look_of,
     place_text,
     read_view,
     record_change,
     works,
 )
 from connectors.web.page.words import beginning
+from runtime import __version__
 from runtime.errors import KernelError, MisuseError, StoreError
 from runtime.telemetry.logs import EventLog
 
@@ -105,21 +116,171 @@ class Todo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def load(asked: ViewRequest) -> ViewValues:
-    """Show the overview."""
+    """Show the overview: of all nodes, if there are several."""
     inside = asked.inside
     reasons = await inside.readiness()
-    board = inside.services.board
-    approvals = [(each, board.question_of(each.id)) for each in board.open]
+    replies = await inside.ask_others(ReadReport())
     await watch(inside)
 
     def read(look: Look) -> ViewValues:
         todos = [
             Todo(tone="bad", text="{reason}", values={"reason": x}) for x in reasons
         ]
-        todos += approval_todos(look, approvals)
-        return read_all(look, todos)
+        nodes = NodesShown(look, replies)
+        todos += nodes.todos()
+        todos += approval_todos(look, [*open_approvals(inside), *nodes.approvals()])
+        return nodes.added_to(read_all(look, todos), reasons)
 
     return await read_view(asked, read)
+
+
+def open_approvals(inside: ViewSources) -> list[tuple[OpenApproval, str]]:
+    """Give what waits here, each with the id of the delivery that asks for it."""
+    board = inside.services.board
+    return [(each, board.question_of(each.id)) for each in board.open]
+
+
+async def report_here(asked: ViewRequest) -> NodeReport:
+    """Say how the node is doing that runs in this process."""
+    inside = asked.inside
+    reasons = await inside.readiness()
+    look = look_of(asked)
+
+    def read() -> NodeReport:
+        actors = inside.system.actors()
+        running = {each.name for each in actors}
+        sums = sum_figures(inside.metrics.figures())
+        listed = accounts(look, actors, sums.connectors)
+        return NodeReport(
+            reasons=tuple(map(inside.services.redact, reasons)),
+            actors=len(actors),
+            turns=turns_of(actors),
+            cost=sums.cost,
+            accounts=tuple(x for x in listed if names.connector(x.name) in running),
+            approvals=tuple(open_approvals(inside)),
+        )
+
+    return await trio.to_thread.run_sync(
+        read, abandon_on_cancel=True, limiter=inside.threads
+    )
+
+
+def turns_of(actors: Sequence[ActorStatistics]) -> int:
+    """Count the answers that are being made."""
+    return sum(each.kind == "Turn" for each in actors)
+
+
+class NodesShown:
+    """What the overview shows of all nodes; nothing if there is one process.
+
+    Args:
+        look: the reading.
+        replies: of the other nodes that could be asked.
+    """
+
+    def __init__(self, look: Look, replies: Sequence[NodeReply]) -> None:
+        circle = look.inside.nodes
+        self._own = "" if circle is None else circle.name
+        self._ways = () if circle is None else tuple(circle.ways())
+        self._whys = {each.node.name: why_silent(each) for each in replies}
+        self._reports = {
+            each.node.name: report
+            for each in replies
+            if (report := each.read(NodeReport)) is not None
+        }
+
+    def todos(self) -> list[Todo]:
+        """Say which nodes do not answer, are gone, or are not ready."""
+        found: list[tuple[str, str]] = []
+        for node in (way.listed for way in self._ways):
+            report = self._reports.get(node.name)
+            if report is not None:
+                found += [(node.name, reason) for reason in report.reasons]
+            elif node.state == GONE or self._whys.get(node.name):
+                found.append((node.name, self._whys.get(node.name) or node.state))
+        return [
+            Todo(
+                tone="warn",
+                text="Node {node}: {reason}",
+                values={"node": node, "reason": reason},
+                href="#nodes",
+                label="Look",
+            )
+            for node, reason in found
+        ]
+
+    def approvals(self) -> list[tuple[OpenApproval, str]]:
+        """Give what waits for an approval at other nodes."""
+        return [x for each in self._reports.values() for x in each.approvals]
+
+    def added_to(
+        self, values: dict[str, object], reasons: Sequence[str]
+    ) -> dict[str, object]:
+        """Add the nodes to what the overview shows, and sum up what it counts.
+
+        Args:
+            values: of this node.
+            reasons: why messages cannot be answered here; none: they can.
+        """
+        turns = msgspec.convert(values["turns"], int)
+        shown: list[dict[str, object]] = []
+        for node in (way.listed for way in self._ways):
+            report = self._reports.get(node.name)
+            is_own = node.name == self._own
+            whys = reasons if is_own else () if report is None else report.reasons
+            answers = is_own or report is not None
+            shown.append(
+                {
+                    "name": node.name,
+                    "state": node.state,
+                    "parts": node.parts,
+                    "connectors": ", ".join(node.connectors),
+                    "release": node.release,
+                    "machine": node.machine,
+                    "turns": turns if is_own else report.turns if report else None,
+                    "is_ready": answers and not whys,
+                    "why": "; ".join(whys) or self._whys.get(node.name, ""),
+                }
+            )
+        further = [each.accounts for each in self._reports.values()]
+        own = msgspec.convert(values["accounts"], list[Account])
+        return {
+            **values,
+            "own": self._own,
+            "nodes": shown,
+            "cost": msgspec.convert(values["cost"], float)
+            + sum(each.cost for each in self._reports.values()),
+            "turns": turns + sum(each.turns for each in self._reports.values()),
+            "accounts": [merged(each, further) for each in own],
+        }
+
+
+def why_silent(reply: NodeReply) -> str:
+    """Say why nothing is known of a node; empty: something is."""
+    if reply.why or reply.read(NodeReport) is not None:
+        return reply.why
+    return unreadable(reply.node, __version__)
+
+
+def merged(own: Account, further: Sequence[Sequence[Account]]) -> Account:
+    """Put together what all nodes say of a connector.
+
+    Args:
+        own: what this one says.
+        further: what each other one says of those that it runs.
+    """
+    others = [x for each in further for x in each if x.name == own.name]
+    here = [] if own.state in {ELSEWHERE, NOWHERE} else [own]
+    running = [*here, *others]
+    wrong = [each.state for each in running if each.state != "running"]
+    return Account(
+        name=own.name,
+        kind=own.kind,
+        state=wrong[0] if wrong else running[0].state if running else own.state,
+        restarts=sum(x.restarts for x in (own, *others)),
+        messages=sum(x.messages for x in (own, *others)),
+        last_end=next((x.last_end for x in (own, *others) if x.last_end), ""),
+    )
 
 
 def approval_todos(
@@ -176,15 +337,15 @@ def asked_words(
     return found
 
 
-def read_all(look: Look, todos: list[Todo]) -> ViewValues:
+def read_all(look: Look, todos: list[Todo]) -> dict[str, object]:
     """Read metrics, actors, the queue and what is to be done."""
     inside, query = look.inside, look.query
-    actors = inside.system.actors()
+    actors, trends = inside.system.actors(), inside.trends
     waiting, trouble = waiting_of(look)
     if trouble:
         todos.append(Todo(tone="bad", text="{reason}", values={"reason": trouble}))
     else:
-        seed(look, inside.trends)
+        trends = trends_of(look)
         todos += rows_todos(look, waiting)
     todos += [*connector_todos(look, actors), *actor_todos(actors)]
     todos += [*settings_todos(look)]
@@ -205,17 +366,18 @@ def read_all(look: Look, todos: list[Todo]) -> ViewValues:
         "todos": todos,
         "verdict": todos[0].tone if todos else "good",
         "sums": sums,
+        "cost": sums.cost,
         "open": 0 if waiting is None else waiting.open,
         "unsaid": 0 if waiting is None else waiting.unsaid,
         "dead": 0 if waiting is None else waiting.dead,
-        "turns": sum(each.kind == "Turn" for each in actors),
+        "turns": turns_of(actors),
         "agents": len(look.config.agents),
         "accounts": accounts(look, actors, sums.connectors),
         "letters": letters(look),
         "now": look.now,
         "span": span,
         "spans": list(SPANS),
-        "charts": charts(look, inside.trends, span),
+        "charts": charts(look, trends, span),
     }
 
 
@@ -373,19 +535,6 @@ def settings_todos(look: Look) -> list[Todo]:
 # --- connectors and letters ----------------------------------------
 
 
-class Account(msgspec.Struct, frozen=True):
-    """The state of a connector."""
-
-    name: str
-    kind: str
-    state: str
-    restarts: int
-    messages: int
-    """Accepted since the start."""
-
-    last_end: str
-
-
 def accounts(
     look: Look, actors: Sequence[ActorStatistics], brought: Mapping[str, int]
 ) -> list[Account]:
@@ -410,12 +559,16 @@ def accounts(
     return found
 
 
+ELSEWHERE, NOWHERE = "on another node", "not running"
+"""States of a connector that does not run in this process."""
+
+
 def state_of_absent(look: Look, connector: str) -> str:
     """Say what there is of a connector that does not run in this process."""
     duties = look.inside.services.duties
     is_leased = duties.parts is not None and duties.is_leased(connector)
     is_elsewhere = is_leased and connector not in duties.accounts
-    return "on another node" if is_elsewhere else "not running"
+    return ELSEWHERE if is_elsewhere else NOWHERE
 
 
 def letters(look: Look) -> list[dict[str, str]]:
@@ -463,11 +616,36 @@ async def watch(inside: ViewSources) -> None:
         LOG.debug("no sample taken", why=str(error))
 
 
-def seed(look: Look, trends: Trends) -> None:
-    """Enter what the store knows of the last day, once."""
-    if trends.is_seeded:
-        return
-    trends.is_seeded = True
+def trends_of(look: Look) -> Trends:
+    """Give what the last day looked like.
+
+    One process enters its records once, and counts on by itself. Of several nodes each
+    counts only what it does, so that their records are read again and again.
+    """
+    trends = look.inside.trends
+    if look.inside.nodes is not None:
+        return look.paced("trends", lambda: recorded(look, trends))
+    if not trends.is_seeded:
+        trends.is_seeded = True
+        enter_records(look, trends)
+    return trends
+
+
+def recorded(look: Look, trends: Trends) -> Trends:
+    """Count what the records of all nodes say of the last day.
+
+    Args:
+        look: the reading.
+        trends: has what no record says: waits, and lags of this process.
+    """
+    found = Trends()
+    found.take_waits(trends)
+    enter_records(look, found)
+    return found
+
+
+def enter_records(look: Look, trends: Trends) -> None:
+    """Enter what the store knows of the last day."""
     since = look.now - DAY
     with look.database.inspect() as rows:
         for row in islice(rows.records(records.USAGE, since), MOST_SEEDED):
@@ -555,7 +733,23 @@ DECIDED = "somebody has decided about it already, or nobody waits any more"
 
 
 async def decide(asked: ViewRequest, *, is_approved: bool) -> str:
-    """Decide about a tool call, as `/approve` and `/deny` in its chat do."""
+    """Decide about a tool call, as `/approve` and `/deny` in its chat do, at any node.
+
+    Who waits for it is at one of them; the others refuse.
+    """
+    circle, wanted = asked.inside.nodes, asked.form.get("id", "")
+    others = [] if circle is None else circle.others()
+    is_here = wanted in asked.inside.services.board.ids
+    if is_here or not others:
+        return await decide_here(asked, is_approved=is_approved)
+    return await act_at(asked, APPROVE if is_approved else DENY, others)
+
+
+APPROVE, DENY = "overview/approve", "overview/deny"
+
+
+async def decide_here(asked: ViewRequest, *, is_approved: bool) -> str:
+    """Decide about a tool call that waits in this process."""
     services, wanted = asked.inside.services, asked.form.get("id", "")
     approval = next((x for x in services.board.open if x.id == wanted), None)
     by = f"{asked.connector}/{asked.person}"

@@ -31,6 +31,7 @@ from connectors.web.page.views.base import (
     View,
     ViewRequest,
     ViewValues,
+    act_at,
     change_by_hand,
     conversation_label,
     names_of,
@@ -353,10 +354,22 @@ def dropped(asked: ViewRequest, database: Database) -> RepairResult:
 
 
 async def stop(asked: ViewRequest) -> str:
-    """Stop what a message causes, as `/stop all` in its chat would.
+    """Stop what a message causes, as `/stop all` in its chat would, at any node.
 
     Only what comes from this one message ends, whichever agents work on it.
     """
+    circle = asked.inside.nodes
+    others = [] if circle is None else circle.others()
+    try:
+        return await stop_here(asked)
+    except Refusal:
+        if not others:
+            raise
+    return await act_at(asked, "queue/stop", others)
+
+
+async def stop_here(asked: ViewRequest) -> str:
+    """Stop what a message causes, if its chat is worked on in this process."""
     inside = asked.inside
     services, target = inside.services, asked.form.get("id", "")
 
@@ -372,8 +385,9 @@ async def stop(asked: ViewRequest) -> str:
         raise Refusal(services.redact(str(error))) from error
     if inbound is None:
         raise Refusal(asked.say("another release wrote this message; drop it instead"))
-    reached = stopped_at(asked, inbound)
-    if not reached:
+    address = inbound.address
+    is_here = services.duties.has_chat(address.connector, address.chat)
+    if not is_here or not stopped_at(asked, inbound):
         raise Refusal(asked.say("no agent works on it now"))
     await record_change(asked, "stop", "stopped", target)
     return asked.say("message {id} is being stopped", id=target)

@@ -15,7 +15,7 @@ from actors.inbound import connector
 from actors.memory.note_rules import CATEGORIES
 from actors.operations import warden
 from actors.schedule.appointments import Kind
-from connectors.admin import conversations, schedule
+from connectors.admin import conversations, nodes, schedule
 from connectors.app import app
 from connectors.app.reload import by_hand, rules
 from connectors.config import checks
@@ -106,6 +106,7 @@ def said() -> set[str]:
 BELOW = (
     *(app, base, by_hand, chats, conversations, database, files, logins, request),
     *(schedule, server, service, shape, warden, connector, checks, routes, site, rules),
+    nodes,
 )
 """Modules whose sentences the page shows, as they are."""
 
