@@ -51,6 +51,7 @@ from connectors.commands.nodes import ask_all
 from connectors.config.app import ADMIN_PORT, AppConfig, HttpConfig
 from runtime import __version__
 from runtime.clock import SystemClock
+from runtime.errors import StoreError
 from runtime.secret import Secret
 from runtime.store.database import Inspection
 
@@ -92,9 +93,14 @@ def tree_command(
     if connector is not None and node is not None:
         raise click.UsageError("give --connector or --node, not both")
     if connector is None:
-        names = () if node is None else (node,)
-        if replies := ask_all(app, ShowTree(name, past), names):
-            return show_nodes(replies, as_json=as_json)
+        try:
+            names = () if node is None else (node,)
+            if replies := ask_all(app, ShowTree(name, past), names):
+                return show_nodes(replies, as_json=as_json)
+        except StoreError as error:
+            if node is not None:
+                raise
+            complain(f"only the process on this machine is shown: {error}")
     show_own(app, connector, name, past, as_json=as_json)
     return 0
 

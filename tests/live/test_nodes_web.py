@@ -1,10 +1,14 @@
-"""Proves that any node serves the page and the ElizaOS channel, whatever is killed."""
+"""Proves that any node serves the page and the ElizaOS channel, whatever is killed.
+
+And that the page shows and reaches what runs at another node than its own.
+"""
 
 from __future__ import annotations
 
 import itertools
 import signal
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -13,12 +17,14 @@ import pytest
 import trio
 import trio.testing
 
+from actors import names
 from tests.fakes.web.eliza import ANNA, API, ZOE
 from tests.fakes.web.page import ANNA as ANNAS_CHAT, said_in
 from tests.live.test_nodes import NAMES, SLOWLY, TwoNodes, free_port
 from tests.live.test_postgresql_faults import PAUSE
 from tests.processes.channels.test_page import speak, wait_answered
 from tests.processes.running import PATIENCE, run
+from tests.support.panel_bed import form_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,6 +37,8 @@ origin = "http://127.0.0.1:8000"
 [connectors.web]
 kind = "web"
 """
+CONNECTOR = f"{names.CONNECTORS}/http/connector"
+RUNNING = "SELECT id FROM inbox WHERE state = 'running'"
 ENGINE = "/socket.io/?EIO=4&transport=polling"
 JOIN = 1
 
@@ -69,6 +77,33 @@ class NodesWithPages(TwoNodes):
         token = (await trio.to_thread.run_sync(login)).strip().rpartition("/")[2]
         entered = await page.post("/login", data={"token": token})
         assert entered.status_code == 303, entered.text
+
+    async def check_reach(self, page: httpx.AsyncClient) -> None:
+        """See the node `b` on the page that `a` serves, and act there."""
+        shown = (await page.get("/overview")).text
+        assert all(f'id="node-{name}"' in shown for name in NAMES[:2])
+        kill = {"kill": CONNECTOR, "node": "b"}
+        asked = (await page.get("/actors", params=kill)).text
+        await page.post("/actors/kill", data=form_of(asked, "/actors/kill"))
+        assert f"{CONNECTOR} is killed" in (await page.get("/actors")).text
+        (chat,) = self.chats_of("b", 1, "stopped")
+        async with trio.open_nursery() as nursery:
+            words = " ".join(map(str, range(10_000)))  # for a quarter of an hour
+            nursery.start_soon(self.ask, chat, f"slowly {words}", "slow")
+            while not (found := self.rows(RUNNING)):
+                await trio.testing.wait_all_tasks_blocked(PAUSE)
+            asked = (await page.get("/actors")).text
+            form = form_of(asked, "/queue/stop", found[0][0])
+            await page.post("/queue/stop", data=form)
+        assert not self.rows(RUNNING)
+
+    async def check_missing(self) -> None:
+        """See at `b` that `a` is named, which is gone."""
+        tree = partial(run, "tree", "router", folder=self.folder)
+        told = await trio.to_thread.run_sync(partial(tree, **self.variables("b")))
+        assert told.code == 1
+        assert "node a  is gone: no actors run there" in told.out
+        assert "node b  runs the company" in told.out
 
 
 class Polling:
@@ -131,6 +166,7 @@ async def check_both(nodes: NodesWithPages, number: signal.Signals) -> None:
             for port in (nodes.pages["b"], nodes.channels["b"], nodes.channels["a"])
         ]
         await nodes.log_in(page, "b")
+        await nodes.check_reach(page)
         made = await channel.post(
             f"{API}/sessions", json={"agentId": ANNA, "userId": ZOE}
         )
@@ -146,6 +182,7 @@ async def check_both(nodes: NodesWithPages, number: signal.Signals) -> None:
         await speak(page, [SLOWLY])
         nodes.running["a"].process.send_signal(number)
         await nodes.wait_without("a")
+        await nodes.check_missing()
         assert await wait_said(channel, path) == sorted([asked, SLOWLY])
         await wait_answered(page, {SLOWLY})
         said = said_in((await page.get(ANNAS_CHAT)).text)
@@ -170,9 +207,8 @@ async def test_the_page_and_the_channel_go_on_at_another_node(
         with trio.fail_after(6 * PATIENCE):
             await nodes.begin_with("a")
             await check_both(nodes, number)
-        assert nodes.rows("SELECT state, count(*) FROM inbox GROUP BY state") == [
-            ("replied", 2)
-        ]
+        query = "SELECT state, count(*) FROM inbox GROUP BY state ORDER BY state"
+        assert nodes.rows(query) == [("cancelled", 1), ("replied", 2)]
         assert "Traceback" not in (tmp_path / "b.log").read_text()
     finally:
         nodes.end()
