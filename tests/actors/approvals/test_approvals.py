@@ -17,7 +17,7 @@ from actors.approvals.permissions import (
     short_id,
 )
 from actors.messages.commands import ApprovalDecision
-from actors.messages.inbound import Address
+from actors.messages.inbound import Address, DelegationChain
 from actors.rules.text.codes import LETTERS
 from tests.fakes.actors.neighbours import ROOM, words
 
@@ -202,3 +202,26 @@ def test_what_was_taken_down_is_no_longer_heard() -> None:
 def test_a_board_holds_so_many_and_no_more() -> None:
     board = board_with(*(waiting(str(number)) for number in range(MOST_OPEN)))
     assert board.is_full
+
+
+@pytest.mark.parametrize(
+    ("text", "sender", "of", "agent"),
+    [
+        ("yes", "olga", {}, "anna"),
+        ("/approve 3F", "olga", {}, "anna"),
+        ("/approve 3F", "sam", {}, "anna"),  # who says that sam may not
+        ("hello", "olga", {}, ""),
+        ("yes", "sam", {}, ""),
+        ("/new", "olga", {}, ""),
+        ("yes", "olga", {"occasion": "said"}, ""),
+        ("yes", "olga", {"changed_by": "a hook"}, ""),
+        ("yes", "olga", {"chain": DelegationChain(agents=("ben",))}, ""),
+    ],
+)
+def test_an_answer_is_heard_by_the_agent_that_waits_for_it(
+    text: str, sender: str, of: dict[str, Any], agent: str
+) -> None:
+    inbound = words(text, sender_id=sender, **of)
+    board = board_with(waiting())
+    assert board.agent_waiting_for(inbound, SHOWN + 1.0, TERMS) == agent
+    assert ApprovalBoard().agent_waiting_for(inbound, SHOWN + 1.0, TERMS) == ""

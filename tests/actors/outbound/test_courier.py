@@ -261,6 +261,26 @@ async def test_a_full_disk_hands_back_what_is_not_said_yet(
         assert await road.row() == ("sent", 1)
 
 
+async def test_nothing_overtakes_what_was_handed_back_for_the_disk(
+    autojump_clock: Clock,
+) -> None:
+    store = MemoryStore(fails_at=range(2, 100))
+    async with open_road(autojump_clock, store) as road:
+        rows = tuple(as_enqueue(saying(number), 0) for number in (1, 2, 3))
+        await store.commit(Commit(at=1.0, deliveries=rows))
+        for number in (1, 2):
+            road.tell(Deliver(saying(number)))
+            await trio.sleep(1)
+        assert road.handed_back() == ["m2:0"], "the receipt before it is not stored"
+        store._fails_at = ()
+        await road.connector.wait_for(Delivered)
+        road.tell(Deliver(saying(3)))
+        await trio.sleep(1)
+        await road.hand_over_again(2, 3)
+        await trio.sleep(1)
+        assert road.platform.attempts == ["m1:0", "m2:0", "m3:0"]
+
+
 async def test_nothing_is_said_before_the_disk_knows(autojump_clock: Clock) -> None:
     store = MemoryStore(fails_at=(2, 3, 4))
     async with open_road(autojump_clock, store, PLAIN) as road:

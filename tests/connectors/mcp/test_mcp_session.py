@@ -197,6 +197,32 @@ async def test_one_person_leaves_room_for_another(autojump_clock: MockClock) -> 
     assert len(refused) == 2
 
 
+async def test_a_call_that_is_given_up_while_it_waits_makes_room_and_is_never_made(
+    autojump_clock: MockClock,
+) -> None:
+    connection = FakeConnection("a", delay=5.0)
+    async with standing(autojump_clock, connection, max_calls=1) as stand:
+        await stand.offer()
+        answers: list[str] = []
+        patience = trio.CancelScope()
+
+        async def call(scope: trio.CancelScope) -> None:
+            with scope:
+                answers.append((await stand.call(person="sam")).text)
+
+        async with trio.open_nursery() as nursery:
+            for scope in (trio.CancelScope(), patience, trio.CancelScope()):
+                nursery.start_soon(call, scope)
+                await trio.testing.wait_all_tasks_blocked()
+            with pytest.raises(ToolError, match="too much to do"):
+                await stand.call(person="sam")
+            patience.cancel()
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(call, trio.CancelScope())
+        assert answers == ["a 0"] * 3
+        assert connection.calls == ["a"] * 3
+
+
 @pytest.mark.parametrize("arguments", [b"[]", b"3", b"{", b"\xff", b'"x"'])
 async def test_arguments_that_are_no_object_are_told_to_the_model(
     arguments: bytes, autojump_clock: MockClock

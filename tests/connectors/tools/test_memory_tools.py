@@ -54,6 +54,19 @@ async def test_what_is_kept_is_found_by_the_same_person_only(
             assert nothing == ToolResult("Nothing is known of that.")
 
 
+async def test_no_more_is_found_than_is_asked_for(autojump_clock: Clock) -> None:
+    async with remembering_bed(autojump_clock) as bed:
+        for each in (
+            "Zoe drinks tea at noon",
+            "Her tea cup is blue",
+            "No tea on trains",
+        ):
+            await use(bed, "save_memory", context(), text=each)
+        for most in (1, 2, 3):
+            found = await use(bed, "memory_search", context(), query="tea", limit=most)
+            assert len(found.text.splitlines()) == most
+
+
 async def test_in_a_group_facts_are_the_groups(autojump_clock: Clock) -> None:
     async with remembering_bed(autojump_clock) as bed:
         group = context(is_direct=False)

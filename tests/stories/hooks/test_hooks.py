@@ -434,6 +434,23 @@ async def test_a_stop_does_not_wait_for_a_hook_nor_do_those_behind_what_it_stops
     assert await cast.inbox() == {"cancelled": 2, "replied": 1}
 
 
+async def test_what_comes_after_a_stop_does_not_wait_for_the_hook_that_was_asked(
+    autojump_clock: Clock,
+) -> None:
+    cast = Cast()
+    hooked(cast, hangs_at_more, "message_heard", timeout=60.0)
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("more")
+        await trio.sleep(1.0)
+        cast.platform.write("/stop")
+        cast.platform.write("hello")
+        await trio.sleep(1.0)
+        assert cast.platform.said()[-1] == "anna: anna heard hello"
+        await trio.sleep(100.0)  # the hook's answer comes too late
+    assert [request.lines[-1].text for request in cast.model.requests] == ["hello"]
+    assert await cast.inbox() == {"cancelled": 1, "replied": 2}
+
+
 async def test_words_behind_a_hook_keep_their_order(autojump_clock: Clock) -> None:
     cast = Cast()
     hooked(cast, hangs_at_more, "message_heard", timeout=60.0)
