@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import httpx
@@ -28,6 +29,7 @@ METRIC = re.compile(r"\b(?:callboard|process)_\w+")
 LABELS = re.compile(
     r"(\w+)\s*(?:=~|!~|!=|=)\s*\"|by \(([\w, ]+)\)|\{\{\s*\$?(?:labels\.)?(\w+)"
 )
+QUOTED = re.compile(r"[\"']callboard_")
 BY_PROMETHEUS = {"__name__", "instance", "job", "le"}
 STANDING_BY = "callboard_node_standing_by"
 VALUE = "value"
@@ -127,12 +129,14 @@ def panels() -> Iterator[tuple[str, str]]:
             yield path.stem, str(each["query"])
 
 
+@cache
 def declared() -> dict[str, set[str]]:
     """Read the labels of each metric where it is made."""
     found: dict[str, set[str]] = {}
     for package in ("actors", "connectors"):
         for path in (ROOT / package).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            text = path.read_text(encoding="utf-8")
+            for node in ast.walk(ast.parse(text)) if QUOTED.search(text) else ():
                 match node:
                     case ast.Call(args=[ast.Constant(value=str(name)), _, *rest]):
                         labels = rest[0] if rest else ast.Tuple([])

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.test_house import PACKAGES, ROOT, modules, tree_of
+from tests.house.test_house import PACKAGES, ROOT, modules, statements, tree_of
 
 WITH_CODE = {
     "runtime",
@@ -34,6 +34,7 @@ def face(package: str) -> ast.Module:
     return tree_of(folder(package) / "__init__.py")
 
 
+@cache
 def is_module(package: str, name: str) -> bool:
     path = folder(package) / name
     return path.is_dir() or path.with_suffix(".py").exists()
@@ -58,7 +59,7 @@ def packages() -> tuple[str, ...]:
 def imported(tree: ast.Module) -> set[str]:
     """Name whatever a module imports, and what it takes out of it."""
     names: set[str] = set()
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.Import):
             names.update(each.name for each in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -10,7 +10,15 @@ import ast
 import re
 from collections import Counter, defaultdict
 
-from tests.house.test_house import CODE, PACKAGES, all_files, modules, name_of, tree_of
+from tests.house.test_house import (
+    CODE,
+    PACKAGES,
+    all_files,
+    modules,
+    name_of,
+    statements,
+    tree_of,
+)
 
 MOST_ENTRIES = 20
 """Files and folders in one folder."""
@@ -57,7 +65,7 @@ def lines_of_code(source: str) -> int:
     """Count the lines that are neither empty, comment nor docstring."""
     prose = {
         line
-        for node in ast.walk(ast.parse(source))
+        for node in statements(ast.parse(source))
         if isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
         and isinstance(node.value.value, str)
@@ -77,7 +85,7 @@ def dotted(name: str) -> str:
 def imported_by(tree: ast.Module) -> set[str]:
     """Give all that a module imports, and what might be a module among it."""
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -11,6 +11,7 @@ data, dashboard or settings, so it needs a migration and a line in the CHANGELOG
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args, get_origin
@@ -28,10 +29,17 @@ METRIC = "callboard_"
 KIND = "kind"
 
 
-def constants(package: str) -> Iterator[tuple[ast.AST, str]]:
-    """Give every text of a package, with the node that it belongs to."""
+def constants(package: str, sign: str) -> Iterator[tuple[ast.AST, str]]:
+    """Give every text of a package, with the node that it belongs to.
+
+    Args:
+        package: the floor.
+        sign: a regular expression; modules without it are not looked at, since it takes
+            seconds to parse all.
+    """
     for path in (ROOT / package).rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        source = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(source)) if re.search(sign, source) else ():
             for child in ast.iter_child_nodes(node):
                 if isinstance(child, ast.Constant) and isinstance(child.value, str):
                     yield node, child.value
@@ -40,14 +48,14 @@ def constants(package: str) -> Iterator[tuple[ast.AST, str]]:
 def metrics() -> Iterator[str]:
     """Give every text of the product that is the name of a metric."""
     for package in ("runtime", "actors", "connectors"):
-        for _, text in constants(package):
+        for _, text in constants(package, rf"[\"']{METRIC}"):
             if text.startswith(METRIC) and text.isidentifier():
                 yield f"metric {text}"
 
 
 def kinds() -> Iterator[str]:
     """Give every kind that the domain writes into a row or an event."""
-    for node, text in constants("actors"):
+    for node, text in constants("actors", rf"\b{KIND}="):
         if isinstance(node, ast.keyword) and node.arg == KIND:
             yield f"kind {text}"
 

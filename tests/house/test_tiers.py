@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 import trio
+from _pytest.assertion import rewrite
 from trio.testing import MockClock
 
 from tests.support import hangs
-from tests.support.tiers import is_deep
+from tests.support.tiers import is_deep, rewrite_all, workers
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -188,3 +189,26 @@ def test_each_tier_has_its_tests_also_in_a_worker(tmp_path: Path, workers: str) 
         shown = run_pytest(tmp_path, *settings, *tier, "-v", "-n", workers)
         assert "1 passed" in shown.splitlines()[-1], shown
         assert f"test_two.py::{test}" in shown
+
+
+@pytest.mark.parametrize(("processors", "expected"), [(1, 1), (2, 3), (4, 6)])
+def test_workers_that_wait_leave_their_processor_to_others(
+    processors: int, expected: int
+) -> None:
+    assert workers(processors) == expected
+
+
+def test_what_one_worker_rewrites_the_others_need_not(
+    pytestconfig: pytest.Config, tmp_path: Path
+) -> None:
+    names = ("test_good.py", "test_wrong.py", "test_more.py")
+    good, wrong, more = (tmp_path / name for name in names)
+    good.write_text("def test(): assert 1 == 2\n")
+    wrong.write_text("assert assert\n")
+    more.write_text("def test(): assert 3 == 4\n")
+    rewrite_all([good, wrong, more], pytestconfig)
+    for path in (good, more):
+        folder = rewrite.get_cache_dir(path)
+        code = rewrite._read_pyc(path, folder / f"{path.stem}{rewrite.PYC_TAIL}")
+        assert code is not None
+        assert "@pytest_ar" in code.co_names, "the assertion was rewritten"

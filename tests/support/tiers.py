@@ -9,12 +9,18 @@ examples or on orders. Its seed is new each time and is shown at the end of a re
 from __future__ import annotations
 
 import os
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import hypothesis
 import pytest
 import trio
+from _pytest.assertion import rewrite  # private: pinned by test_tiers.py
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
 
 FIRST = "not live and not deep"
 """The tests of the first tier, as `-m` names them."""
@@ -27,6 +33,7 @@ TIMES = 4
 """How many times the examples of the first tier the second one tries."""
 
 MOST_WORKERS = 8
+"""Each takes up to 800 MB of memory."""
 SEED = 20
 DEEP_SECONDS = 900
 
@@ -75,18 +82,70 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if config.getoption("deep"):
         hypothesis.settings.load_profile("deep")
     is_worker = hasattr(config, "workerinput")
-    whole = config.args_source is not pytest.Config.ArgsSource.ARGS
+    whole = is_whole(config)
     if not options.markexpr:
         options.markexpr = "not live" if config.getoption("deep") else FIRST
         if whole and not is_worker and getattr(options, "numprocesses", 0) is None:
             os.environ.setdefault("PYTHONHASHSEED", str(SEED))
             options.numprocesses, options.maxprocesses = "logical", MOST_WORKERS
             options.dist = "loadfile"
+            if not config.getoption("deep"):
+                processors: int = config.hook.pytest_xdist_auto_num_workers(
+                    config=config
+                )
+                options.numprocesses = workers(processors)
     seed = seed_of(config)
     if hasattr(options, "randomly_seed"):
         options.randomly_seed = seed
     if config.getoption("deep") and options.hypothesis_seed is None:
         options.hypothesis_seed = str(seed)
+
+
+def is_whole(config: pytest.Config) -> bool:
+    """Tell whether a run is not told which tests it is about."""
+    return config.args_source is not pytest.Config.ArgsSource.ARGS
+
+
+def workers(processors: int) -> int:
+    """Give how many workers the first tier has: three for two processors.
+
+    A worker waits for nearly half of its time: for programs that it started, for the
+    disk, and for the few tests in which seconds really pass.
+    """
+    return processors + processors // 2
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Have the workers share the work of rewriting the tests' assertions.
+
+    In a fresh checkout that takes 12 seconds of the processor. Each worker imports all
+    tests, in the same order and at the same time, and would rewrite all of them. So
+    each rewrites some first, and finds the rest done when it comes to import it. Not if
+    nothing may be written.
+    """
+    config = session.config
+    handed: dict[str, Any] = getattr(config, "workerinput", {})
+    if handed.get("is_whole") and not sys.dont_write_bytecode:
+        number = int(handed["workerid"].removeprefix("gw"))
+        tests = sorted((config.rootpath / "tests").rglob("test_*.py"))
+        rewrite_all(
+            tests[number % handed["workercount"] :: handed["workercount"]], config
+        )
+
+
+def rewrite_all(tests: Iterable[Path], config: pytest.Config) -> None:
+    """Rewrite those of these files that were not yet, or have changed since."""
+    state = config.stash[rewrite.assertstate_key]
+    for path in tests:
+        folder = rewrite.get_cache_dir(path)
+        written = folder / (path.stem + rewrite.PYC_TAIL)
+        if rewrite._read_pyc(path, written) is None and rewrite.try_makedirs(folder):
+            try:
+                source_hash, code = rewrite._rewrite_test(path, config)
+            except (SyntaxError, ValueError):
+                continue  # whoever collects it says what is wrong
+            rewrite._write_pyc(state, code, source_hash, written)
 
 
 def seed_of(config: pytest.Config) -> int:
@@ -100,8 +159,9 @@ def seed_of(config: pytest.Config) -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Hand the seed to a worker."""
+    """Hand a worker the seed, and say whether all tests are to run."""
     node.workerinput["seed"] = getattr(node.config.option, "randomly_seed", SEED)
+    node.workerinput["is_whole"] = is_whole(node.config)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

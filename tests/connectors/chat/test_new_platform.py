@@ -28,6 +28,7 @@ from connectors.settings.checks.access import access_of
 from connectors.settings.load import load_app
 from connectors.settings.schema import settings_schema
 from runtime.errors import SettingsError
+from tests.house.test_house import statements
 from tests.support.postcard.office import OFFICES, Office
 from tests.support.readme import ROOT
 
@@ -198,7 +199,7 @@ def test_nothing_outside_a_platforms_folder_names_it() -> None:
 def test_a_platform_knows_no_other(package: str) -> None:
     others = {each for each in platforms.PACKAGES if each != package}
     for path in (ROOT / package.replace(".", "/")).rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module:
                 home = ".".join(node.module.split(".")[:3])
                 assert home not in others, (path, node.module)

@@ -14,8 +14,9 @@ from tests.support.reference import (
     PAGES,
     ROOT,
     SOCKET_EVENTS,
+    WRITERS,
     eliza,
-    pages,
+    page,
 )
 
 WEB = ROOT / "connectors" / "web"
@@ -26,10 +27,10 @@ TOLD = re.compile(
 WAY = re.compile(r'(?:Route\(\s*|in \(|, )"(/[^"]*)"')
 
 
-@pytest.mark.parametrize("name", sorted(pages()))
+@pytest.mark.parametrize("name", sorted(WRITERS))
 def test_the_reference_is_true(name: str) -> None:
     written = (PAGES / name).read_text(encoding="utf-8")
-    assert pages()[name] == written, "python -m tests.support.reference"
+    assert page(name) == written, "python -m tests.support.reference"
 
 
 def test_each_event_of_a_socket_is_there() -> None:
