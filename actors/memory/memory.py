@@ -103,9 +103,9 @@ class Scribe(Actor):
     async def _write(self, at: float, text: str) -> None:
         try:
             await self._book.append(self._agent, at, text)
-            self._metrics.log(self._agent, "ok")
+            self._metrics.logs.add(1, self._agent, "ok")
         except ToolError as error:
-            self._metrics.log(self._agent, "failed")
+            self._metrics.logs.add(1, self._agent, "failed")
             LOG.warning("daily log not written", agent=self._agent, why=str(error))
 
     async def _tidy(self) -> None:
@@ -116,7 +116,7 @@ class Scribe(Actor):
             LOG.warning("daily logs not tidied", agent=self._agent, why=str(error))
             return
         if removed:
-            self._metrics.logs_removed(removed)
+            self._metrics.logs_removed.add(removed)
             LOG.info("old daily logs removed", agent=self._agent, count=removed)
 
 
@@ -191,7 +191,7 @@ class Embedding(Actor):
                 self._wait = FIRST_WAIT
                 self.note(Embed())
         except ModelBusyError as error:
-            self._kit.metrics.embedding(self._agent, "busy")
+            self._kit.metrics.embeddings.add(1, self._agent, "busy")
             self._try_later(str(error), error.retry_after)
         except StoreError as error:
             self._try_later(str(error), None)
@@ -215,7 +215,7 @@ class Embedding(Actor):
         at = self._services.clock.wall()
         commit = facts_commit(at, tuple(changes), self._services.ids.new())
         await self._services.store.commit(commit)
-        self._kit.metrics.embedding(self._agent, "ok", len(rows))
+        self._kit.metrics.embeddings.add(len(rows), self._agent, "ok")
         return True
 
     async def _part(
@@ -231,7 +231,7 @@ class Embedding(Actor):
             return first and await self._give_vectors(rows[middle:])
         for row in rows:
             self._passed_over = row.number
-            self._kit.metrics.embedding(self._agent, "refused")
+            self._kit.metrics.embeddings.add(1, self._agent, "refused")
             LOG.warning(
                 "a fact has no vector and is found by its words only",
                 agent=self._agent,
@@ -345,7 +345,7 @@ class Memory(Actor):
     ) -> None:
         reply, now = self.defer_reply(), self._services.clock.monotonic()
         if isinstance(asked, Recall) and self._blanks.cover(asked.scopes, now):
-            self._kit.metrics.recall(self._agent, "ok", 0.0)
+            self._kit.metrics.recalls.observe(0.0, self._agent, "ok")
             if reply is not None:
                 reply.offer(RecalledFacts())
             return
@@ -388,7 +388,7 @@ class Memory(Actor):
         for row in saved:
             entry = WriteLogEntry(at, row.text)
             if row.kind == "log" and not self.tell(names.scribe(self._agent), entry):
-                self._kit.metrics.log(self._agent, "dropped")
+                self._kit.metrics.logs.add(1, self._agent, "dropped")
 
     def _see_used(self, facts: tuple[Fact, ...]) -> None:
         if facts and not self._used:

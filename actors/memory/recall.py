@@ -537,7 +537,7 @@ class Recollection(Actor):
                 began = clock.monotonic()
                 recalled, outcome = await recalling.recall(asked)
                 took = clock.monotonic() - began
-                self._kit.metrics.recall(self._agent, outcome, took)
+                self._kit.metrics.recalls.observe(took, self._agent, outcome)
                 if recalling.is_blank:
                     self._blank = asked.scopes
                 return recalled
@@ -566,18 +566,18 @@ class Recollection(Actor):
         considered = await considering.consider(asked, mark)
         for note, result in zip(asked.notes, considered.results, strict=True):
             outcome = f"refused:{result.reason}" if result.reason else result.outcome
-            self._kit.metrics.note(self._agent, type(note).__name__, outcome)
+            self._kit.metrics.notes.add(1, self._agent, type(note).__name__, outcome)
         return considered
 
     async def _sweep(self) -> None:
         services = self._services
         facts, now = services.store.facts, services.sure_clock.wall()
         while pruned := await facts.prune(now, PRUNE_LIMIT):
-            self._kit.metrics.expired(pruned)
+            self._kit.metrics.expired.add(pruned)
         counted: dict[tuple[str, str], int] = {}
         for (kind, category), count in (await facts.counts(self._agent)).items():
             # Domains of lessons and outcomes are anybody's words: no label.
             label = (kind, category if kind == "fact" else "")
             counted[label] = counted.get(label, 0) + count
         for (kind, category), count in counted.items():
-            self._kit.metrics.facts(self._agent, kind, category, count)
+            self._kit.metrics.facts.set(count, self._agent, kind, category)

@@ -22,33 +22,21 @@ class WebhookMetrics:
     """The counters of incoming and outgoing webhooks."""
 
     def __init__(self, metrics: Metrics) -> None:
-        self._received = metrics.counter(
+        self.received = metrics.counter(
             "callboard_webhooks_received",
             "Webhooks that came in, by name and what became of them.",
             ("webhook", "outcome"),
         )
-        self._sent = metrics.counter(
+        self.sent = metrics.counter(
             "callboard_webhooks_sent",
             "Tries to send a webhook, by name and what came of them.",
             ("webhook", "outcome"),
         )
-        self._waiting = metrics.gauge(
+        self.waiting = metrics.gauge(
             "callboard_webhooks_waiting",
             "Events that are not sent yet, by webhook.",
             ("webhook",),
         )
-
-    def received(self, webhook: str, outcome: str) -> None:
-        """Count an incoming webhook."""
-        self._received.add(1, webhook, outcome)
-
-    def sent(self, webhook: str, outcome: str) -> None:
-        """Count a try, or an event that was given up."""
-        self._sent.add(1, webhook, outcome)
-
-    def waiting(self, webhook: str, count: int) -> None:
-        """Show how many events wait."""
-        self._waiting.set(count, webhook)
 
 
 Post = Callable[[str, bytes, str], Awaitable[PostResult]]

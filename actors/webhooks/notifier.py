@@ -128,7 +128,7 @@ class Notifier(Actor):
         except StoreError as error:
             LOG.warning("events not sent yet", webhook=self._name, why=str(error))
             self._rests_until = self._services.clock.monotonic() + RETRY
-        self._metrics.waiting(self._name, len(self._due))
+        self._metrics.waiting.set(len(self._due), self._name)
         self._arm()
         return None
 
@@ -178,7 +178,7 @@ class Notifier(Actor):
             row = await self._row(name)
             notice = None if row is None else decoded(row, Notice)
             if row is not None and notice is not None:
-                self._metrics.sent(self._name, "overflow")
+                self._metrics.sent.add(1, self._name, "overflow")
                 await self._commit(self._given_up(row, notice, TOO_MANY))
                 del self._due[name]
 
@@ -199,7 +199,7 @@ class Notifier(Actor):
             some = gone[start : start + PAGE]
             await self._commit([self._gone(DEAD, row) for row in some])
             for _ in some:
-                self._metrics.sent(self._name, "forgotten")
+                self._metrics.sent.add(1, self._name, "forgotten")
 
     # --- sending ----------------------------------------------------------------------
 
@@ -284,7 +284,7 @@ class Notifier(Actor):
 
     async def _settle(self, tried: TriedNotice, verdict: NoticeDecision) -> None:
         row = tried.row
-        self._metrics.sent(self._name, verdict.kind)
+        self._metrics.sent.add(1, self._name, verdict.kind)
         if not await self._commit(self._entries(tried, verdict)):
             return  # another program changed it; it is read again
         if verdict.kind == "later":

@@ -149,11 +149,8 @@ def list_(choice: DatabaseChoice, *, as_json: bool) -> None:
     rows = staffing.listed()
     for name in staffing.rows.unreadable:
         complain(f"the row of {name!r} is of another release and cannot be read")
-    if as_json:
-        say_json(rows)
-    else:
-        headers = ("AGENT", "STATE", "MODEL", "TOOLS", "MADE BY", "FOR", "CHANGED")
-        say_rows(rows, headers, cells, "There is no agent.")
+    headers = ("AGENT", "STATE", "MODEL", "TOOLS", "MADE BY", "FOR", "CHANGED")
+    say_rows(rows, headers, cells, "There is no agent.", as_json=as_json)
 
 
 @command.command()

@@ -77,10 +77,7 @@ def list_hooks(config: Path | None, *, as_json: bool) -> None:
     seen, hooks = _written(database_of(app)), all_hooks(app)
     rows = [_shown(name, each, seen.get(name)) for name, each in in_order(hooks)]
     rows += [_shown(name, each, None) for name, each in hooks.items() if each.disabled]
-    if as_json:
-        say_json(rows)
-    else:
-        say_rows(rows, HEADERS, _cells, "There are no hooks.")
+    say_rows(rows, HEADERS, _cells, "There are no hooks.", as_json=as_json)
 
 
 def _written(database: Database) -> dict[str, HookRecord]:

@@ -186,11 +186,8 @@ def clients_command() -> None:
 def list_(choice: DatabaseChoice, *, as_json: bool) -> None:
     """List all clients."""
     rows = list(read(choice.database).values())
-    if as_json:
-        say_json(rows)
-    else:
-        headers = ("CLIENT", "NAME", "EMAIL", "PHONE", "MADE BY", "SINCE")
-        say_rows(rows, headers, cells, "There is no client.")
+    headers = ("CLIENT", "NAME", "EMAIL", "PHONE", "MADE BY", "SINCE")
+    say_rows(rows, headers, cells, "There is no client.", as_json=as_json)
 
 
 @clients_command.command()

@@ -248,11 +248,8 @@ def say_budgets(choice: DatabaseChoice, *, as_json: bool) -> None:
     with choice.database.inspect() as rows:
         now = SystemClock().wall()
         found = budget_statuses(rows, choice.settings.value, now, complain)
-    if as_json:
-        say_json(found)
-    else:
-        none = "The settings name no budget: add [[budgets]]."
-        say_rows(found, HEADERS, budget_cells, none)
+    none = "The settings name no budget: add [[budgets]]."
+    say_rows(found, HEADERS, budget_cells, none, as_json=as_json)
 
 
 def cells(found: UsageSum) -> tuple[object, ...]:

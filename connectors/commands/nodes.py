@@ -21,7 +21,7 @@ from connectors.admin.nodes import (
     owner_of,
 )
 from connectors.commands.common.database import DatabaseChoice, database_options
-from connectors.commands.common.output import json_option, say, say_json, say_rows
+from connectors.commands.common.output import json_option, say, say_rows
 from connectors.config.app import AppConfig, StoreConfig, address_of
 from connectors.files import receipt_key
 from runtime.nodes.membership import homes
@@ -63,10 +63,7 @@ def command() -> None:
 def list_(choice: DatabaseChoice, *, as_json: bool) -> None:
     """List all nodes, and say which of them runs the company."""
     rows = listed(choice)
-    if as_json:
-        say_json(rows)
-    else:
-        say_rows(rows, HEADERS, cells, "There is no node.")
+    say_rows(rows, HEADERS, cells, "There is no node.", as_json=as_json)
 
 
 HEADERS = (

@@ -235,11 +235,14 @@ def list_(choice: DatabaseChoice, *, as_json: bool) -> None:
     Anybody can call themselves anything: compare the code with the one they tell you.
     """
     rows = listed(read(choice.database), CLOCK.wall())
-    if as_json:
-        say_json(rows)
-    else:
-        headers = ("ACCOUNT", "NAME", "STATE", "CODE", "SINCE", "UNTIL", "BY")
-        say_rows(rows, headers, cells, "Nobody asks to be let in, and nobody was.")
+    headers = ("ACCOUNT", "NAME", "STATE", "CODE", "SINCE", "UNTIL", "BY")
+    say_rows(
+        rows,
+        headers,
+        cells,
+        "Nobody asks to be let in, and nobody was.",
+        as_json=as_json,
+    )
 
 
 @command.command()

@@ -20,7 +20,6 @@ from connectors.commands.common.output import (
     complain,
     rows_options,
     say,
-    say_json,
     say_rows,
     with_slash,
 )
@@ -104,11 +103,8 @@ def list_(choice: DatabaseChoice, *, proposed: bool, as_json: bool) -> None:
     rows = PeopleRows(choice.database).listed()
     if proposed:
         rows = [each for each in rows if each.proposals]
-    if as_json:
-        say_json(rows)
-    else:
-        headers = ("PERSON", "NAME", "LANGUAGE", "MODEL", "ALSO", "MAYBE", "CHANGED")
-        say_rows(rows, headers, cells, "Nobody is known yet.")
+    headers = ("PERSON", "NAME", "LANGUAGE", "MODEL", "ALSO", "MAYBE", "CHANGED")
+    say_rows(rows, headers, cells, "Nobody is known yet.", as_json=as_json)
 
 
 @command.command()

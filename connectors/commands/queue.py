@@ -119,11 +119,8 @@ def list_(
 def list_unsent(rows: Inspection, limit: int, *, as_json: bool) -> None:
     """List the deliveries that `queue retry --all-failed` would send again."""
     found = read_unsent(rows, limit + 1)
-    if as_json:
-        say_json(found[:limit])
-        return
     none = "Every delivery was sent, is still to be sent, or is wanted by nobody."
-    say_rows(found[:limit], DELIVERY_HEADERS, delivery_cells, none)
+    say_rows(found[:limit], DELIVERY_HEADERS, delivery_cells, none, as_json=as_json)
     if len(found) > limit:
         say(f"There are more than these {limit}; see --limit.")
 

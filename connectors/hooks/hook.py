@@ -262,7 +262,7 @@ class Hook(Actor):
 
     def on_start(self) -> None:
         """Show that it cannot be asked yet."""
-        self._figures.show(self._settings.name, is_up=False)
+        self._figures.up.set(0, self._settings.name)
         self._changed()
 
     def on_stop(self) -> None:
@@ -280,7 +280,7 @@ class Hook(Actor):
                 self._tell(message)
             case Answered(action=action):
                 self._health.answered(action)
-                self._figures.count(self._settings.name, action)
+                self._figures.questions.add(1, self._settings.name, action)
                 self._changed()
             case Unanswered(trouble=trouble, why=why):
                 # It was put to the hook: also one that was too busy has had its try.
@@ -311,7 +311,7 @@ class Hook(Actor):
                 self._enter("down", reason)
             case Told(problem=problem):
                 self._health.counts.told += 1
-                self._figures.told(name, "failed" if problem else "told")
+                self._figures.told.add(1, name, "failed" if problem else "told")
                 if problem:
                     self._failed(problem)
                 self._changed()
@@ -365,7 +365,7 @@ class Hook(Actor):
         self._health.failed(
             trouble, why, trio.current_time(), is_waited_for=is_waited_for
         )
-        self._figures.count(self._settings.name, trouble)
+        self._figures.questions.add(1, self._settings.name, trouble)
         if trouble != "paused":
             self._last_error_at = self._clock.wall()
         self._changed()
@@ -381,14 +381,14 @@ class Hook(Actor):
 
     def _missed(self) -> None:
         self._health.counts.missed += 1
-        self._figures.told(self._settings.name, "missed")
+        self._figures.told.add(1, self._settings.name, "missed")
         self._changed()
 
     # --- what is shown --------------------------------------------------------------
 
     def _enter(self, state: State, reason: str) -> None:
         self._state, self._reason = state, reason
-        self._figures.show(self._settings.name, is_up=state == "up")
+        self._figures.up.set(float(state == "up"), self._settings.name)
         self._changed()
 
     def _changed(self) -> None:
@@ -431,38 +431,22 @@ class HookFigures:
     """The counters of all hooks."""
 
     def __init__(self, metrics: Metrics) -> None:
-        self._questions = metrics.counter(
+        self.questions = metrics.counter(
             "callboard_hook_questions",
             "What hooks said, by hook; or why one gave no verdict.",
             ("hook", "outcome"),
         )
-        self._told = metrics.counter(
+        self.told = metrics.counter(
             "callboard_hook_notices",
             "Finished turns that hooks were told of, or were not.",
             ("hook", "outcome"),
         )
-        self._seconds = metrics.histogram(
+        self.seconds = metrics.histogram(
             "callboard_hook_seconds",
             "Seconds until a hook gave its verdict.",
             ("hook",),
             SECONDS,
         )
-        self._up = metrics.gauge(
+        self.up = metrics.gauge(
             "callboard_hook_up", "1 while a hook can be asked.", ("hook",)
         )
-
-    def count(self, hook: str, outcome: Action | Trouble) -> None:
-        """Count a question."""
-        self._questions.add(1, hook, outcome)
-
-    def took(self, hook: str, seconds: float) -> None:
-        """Count how long a verdict took."""
-        self._seconds.observe(seconds, hook)
-
-    def told(self, hook: str, outcome: str) -> None:
-        """Count a finished turn."""
-        self._told.add(1, hook, outcome)
-
-    def show(self, hook: str, *, is_up: bool) -> None:
-        """Show whether a hook can be asked."""
-        self._up.set(float(is_up), hook)

@@ -190,7 +190,8 @@ class HookRunner(Actor):
         if isinstance(outcome, HookError):
             self._tell(Unanswered(outcome.trouble, str(outcome)))
         elif outcome is not None:
-            self._figures.took(self._settings.name, trio.current_time() - began_at)
+            took = trio.current_time() - began_at
+            self._figures.seconds.observe(took, self._settings.name)
             self._tell(Answered(outcome.action))
 
 

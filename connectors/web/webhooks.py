@@ -110,12 +110,12 @@ class WebhookEndpoint:
         try:
             receipt = await self._take(request, name, door)
         except ClientDisconnect:
-            self._doors.metrics.received(label, "gone")
+            self._doors.metrics.received.add(1, label, "gone")
             return Response(status_code=400)  # the client has gone
         except ApiError as error:
-            self._doors.metrics.received(label, error.code)
+            self._doors.metrics.received.add(1, label, error.code)
             return self._context.refuse(request, error)
-        self._doors.metrics.received(label, outcome_of(receipt))
+        self._doors.metrics.received.add(1, label, outcome_of(receipt))
         return Response(
             msgspec.json.encode(receipt),
             status_code=202,

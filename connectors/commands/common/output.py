@@ -293,13 +293,18 @@ def say_rows(
     headers: Sequence[str],
     cells: Callable[[Row], Sequence[object]],
     none: str,
+    *,
+    as_json: bool = False,
 ) -> None:
-    """Write rows as a table.
+    """Write rows as a table, or all that they say as JSON.
 
     Args:
         cells: gives the columns of one row.
         none: what is said if there is no row.
     """
+    if as_json:
+        say_json(rows)
+        return
     if not rows:
         say(none)
     for line in table(headers, map(cells, rows)) if rows else ():

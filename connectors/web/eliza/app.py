@@ -124,37 +124,29 @@ class ElizaCounters:
 
 
 class ElizaMetrics:
-    """The metrics of one connector; on the edge's side.
+    """The metrics of one connector; on the edge's side."""
 
-    Args:
-        counters: those of all connectors; None counts nothing.
-    """
-
-    def __init__(self, counters: ElizaCounters | None, connector: str) -> None:
+    def __init__(self, counters: ElizaCounters, connector: str) -> None:
         self._counters = counters
         self._connector = connector
 
     def show(self, connected: int) -> None:
         """Set the number of connected Socket.IO clients."""
-        if self._counters is not None:
-            self._counters.connected.set(connected, self._connector)
+        self._counters.connected.set(connected, self._connector)
 
     def told(self, event: str) -> None:
         """Count an event that was sent."""
-        if self._counters is not None:
-            self._counters.told.add(1, self._connector, event)
+        self._counters.told.add(1, self._connector, event)
 
     def refused(self, why: str) -> None:
         """Count a refused client, or an event that was not sent."""
-        if self._counters is not None:
-            self._counters.refused.add(1, self._connector, why)
+        self._counters.refused.add(1, self._connector, why)
 
     def request(self, route: str, status: int, bytes_in: int, bytes_out: int) -> None:
         """Count a request that ended; 0 is the status of one without an answer."""
-        if self._counters is not None:
-            self._counters.requests.add(1, self._connector, route, str(status))
-            self._counters.bytes.add(bytes_in, self._connector, "in")
-            self._counters.bytes.add(bytes_out, self._connector, "out")
+        self._counters.requests.add(1, self._connector, route, str(status))
+        self._counters.bytes.add(bytes_in, self._connector, "in")
+        self._counters.bytes.add(bytes_out, self._connector, "out")
 
 
 class MeasuredApp:
