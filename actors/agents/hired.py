@@ -13,12 +13,7 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
-from actors.config.agents import (
-    AgentConfig,
-    DisplayName,
-    HiringConfig,
-    is_display_name,
-)
+from actors.config.agents import AgentConfig, DisplayName, HiringConfig, is_display_name
 from actors.rules.prompt.untrusted import as_item, as_paragraphs
 from actors.rules.text import cleaning as foreign
 

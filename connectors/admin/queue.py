@@ -17,13 +17,7 @@ from actors.messages.inbound import Inbound
 from actors.messages.keys import SessionKey
 from actors.rules.text.secrets import AuditRedaction
 from connectors.admin.conversations import StoryEvent, Storyteller
-from connectors.admin.display import (
-    STATES,
-    Complain,
-    QueueJob,
-    job_of,
-    moment,
-)
+from connectors.admin.display import STATES, Complain, QueueJob, job_of, moment
 from runtime.clock import SystemClock
 from runtime.errors import MisuseError
 from runtime.ids import IdSource

@@ -559,10 +559,7 @@ async def _store_on_server(
     stack: AsyncExitStack,
     seat: CompanySeat | None,
 ) -> PostgresqlStore:
-    from runtime.postgresql.server import (  # noqa: PLC0415  see `_database`
-        PostgresqlOptions,
-        PostgresqlServer,
-    )
+    from runtime.postgresql.server import PostgresqlOptions, PostgresqlServer  # noqa: PLC0415  see `_database`
     from runtime.postgresql.store import PostgresqlStore  # noqa: PLC0415
 
     options = PostgresqlOptions(synchronous=config.store.synchronous)

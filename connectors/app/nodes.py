@@ -46,12 +46,7 @@ from connectors.config.app import ADMIN_PORT, AppConfig, HttpConfig, address_of
 from connectors.files import receipt_key
 from connectors.web.peers import NodePlace
 from runtime import __version__
-from runtime.errors import (
-    FencedError,
-    SettingsError,
-    StoreError,
-    StoreUnavailableError,
-)
+from runtime.errors import FencedError, SettingsError, StoreError, StoreUnavailableError
 from runtime.nodes.hints import Hint, RowsWritten, Shown
 from runtime.nodes.membership import Membership
 from runtime.nodes.rows import ACCOUNT, COMPANY, PART, Fence, LeaseRow

@@ -29,13 +29,7 @@ from actors.schedule.recurrence import repeat_shown
 from actors.schedule.requests import Wish, carry_out
 from actors.turn.scheduled import set_model
 from connectors.admin import schedule
-from connectors.admin.display import (
-    STATUSES,
-    lasting,
-    moment,
-    read_record,
-    when,
-)
+from connectors.admin.display import STATUSES, lasting, moment, read_record, when
 from connectors.admin.schedule import (
     ShownAppointment,
     SlotRun,

@@ -204,15 +204,8 @@ class Ends:
 async def _run_node(source: SettingsSource, ends: Ends) -> None:
     """Stand by, run the company when it is this node's turn, and stand by again."""
     # Why here: the only process of a company needs none of it.
-    from connectors.app.forwarding import (  # noqa: PLC0415
-        ConnectionForwarder,
-        close_moved,
-    )
-    from connectors.app.nodes import (  # noqa: PLC0415
-        CompanySeat,
-        doors_of_company,
-        open_node,
-    )
+    from connectors.app.forwarding import ConnectionForwarder, close_moved  # noqa: PLC0415
+    from connectors.app.nodes import CompanySeat, doors_of_company, open_node  # noqa: PLC0415
 
     config = source.settings.value
     async with open_node(config) as node, trio.open_nursery() as nursery:

@@ -28,13 +28,7 @@ from starlette.routing import Route
 
 from actors.transport import RefusedAttempt
 from actors.webhooks.messages import Trigger
-from actors.webhooks.signature import (
-    SHORTEST_KEY,
-    Keys,
-    Reason,
-    Rejected,
-    verify,
-)
+from actors.webhooks.signature import SHORTEST_KEY, Keys, Reason, Rejected, verify
 from actors.webhooks.task import NoJsonError, WebhookPayload, read, task_text
 from connectors.asyncio_bridge.bridge import BridgeError
 from connectors.chat.platforms import (

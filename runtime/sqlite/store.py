@@ -23,13 +23,7 @@ from runtime.errors import MisuseError, StoreError, StoreUnavailableError
 from runtime.sql.store import SqlStore
 from runtime.sql.vectors import LOOKUP
 from runtime.sqlite.errors import DAMAGED, DISK, translate
-from runtime.sqlite.file import (
-    FileLock,
-    SqliteFile,
-    greet,
-    present_identities,
-    size_of,
-)
+from runtime.sqlite.file import FileLock, SqliteFile, greet, present_identities, size_of
 from runtime.store.jobs import Job, JobQueue
 from runtime.store.rows import ANY_KIND
 from runtime.store.threads import DatabaseThread, Ended, GroupEnded, Report, damage_of

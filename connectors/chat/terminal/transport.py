@@ -28,13 +28,7 @@ from actors.errors import (
     DeliveryRefusedError,
     MessageRefusedError,
 )
-from actors.messages.deliveries import (
-    Abilities,
-    Delivery,
-    Draft,
-    TakesFiles,
-    Typing,
-)
+from actors.messages.deliveries import Abilities, Delivery, Draft, TakesFiles, Typing
 from actors.messages.inbound import Address, Inbound
 from connectors.chat.inbound import attachment
 from connectors.chat.outbox import ClientOutbox, client_name, platform_id

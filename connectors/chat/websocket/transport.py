@@ -30,11 +30,7 @@ from connectors.chat.server_transport import (
 )
 from connectors.chat.websocket import frames
 from connectors.chat.websocket.connection import ClientConnection
-from connectors.chat.websocket.frames import (
-    MOVED,
-    ClientGoneError,
-    ClientRefusedError,
-)
+from connectors.chat.websocket.frames import MOVED, ClientGoneError, ClientRefusedError
 from connectors.chat.websocket.platform import WebSocketConfig
 from connectors.chat.websocket.relay import LOOK_EVERY, ClientRelay
 from connectors.chat.websocket.session import (

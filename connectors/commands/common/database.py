@@ -24,23 +24,13 @@ from connectors.commands import (
     tell_problems,
 )
 from connectors.commands.common.output import complain
-from connectors.config.app import (
-    INSTALL,
-    LIBRARY,
-    AppConfig,
-    StoreConfig,
-    address_of,
-)
+from connectors.config.app import INSTALL, LIBRARY, AppConfig, StoreConfig, address_of
 from connectors.config.shipped import state_folder
 from connectors.files import receipt_key
 from connectors.settings.load import load_app, overrides
 from runtime.config.loader import LoadOptions, Settings, load
 from runtime.config.tree import Node
-from runtime.errors import (
-    SequenceConflictError,
-    SettingsError,
-    StoreUnavailableError,
-)
+from runtime.errors import SequenceConflictError, SettingsError, StoreUnavailableError
 from runtime.sqlite.database import SqliteDatabase
 from runtime.store.database import Database
 from runtime.store.rows import Commit

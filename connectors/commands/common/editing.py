@@ -24,12 +24,7 @@ from connectors.commands.init.choices import (
 )
 from connectors.commands.init.main import TEMPLATE_FOLDER, make_folders, undo
 from connectors.config.app import AppConfig
-from connectors.settings.editing import (
-    EditedSettings,
-    assign,
-    read_value,
-    table_in,
-)
+from connectors.settings.editing import EditedSettings, assign, read_value, table_in
 from connectors.settings.load import load_app
 from runtime.config.loader import Settings
 from runtime.errors import SettingsError

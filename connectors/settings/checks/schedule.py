@@ -24,13 +24,7 @@ from actors.schedule.recurrence import (
     too_often,
 )
 from connectors.config.app import AppConfig, HttpConfig
-from connectors.config.checks import (
-    Way,
-    check_zone,
-    find_zone,
-    slash_hint,
-    unknown,
-)
+from connectors.config.checks import Way, check_zone, find_zone, slash_hint, unknown
 from runtime.config.loader import Complaint
 
 

@@ -14,15 +14,7 @@ import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import (
-    Annotated,
-    Any,
-    Literal,
-    TypeVar,
-    TypeVarTuple,
-    cast,
-    get_args,
-)
+from typing import Annotated, Any, Literal, TypeVar, TypeVarTuple, cast, get_args
 
 import msgspec
 from msgspec import Meta, Struct

@@ -16,13 +16,7 @@ from msgspec import structs
 from starlette.responses import Response
 
 from actors.errors import ModelBusyError, ModelRefusedError
-from connectors.web.eliza.messages import (
-    Json,
-    is_uuid,
-    missing,
-    to_agent,
-    wrong,
-)
+from connectors.web.eliza.messages import Json, is_uuid, missing, to_agent, wrong
 from connectors.web.eliza.request import (
     ElizaCall,
     ElizaRoutes,

@@ -18,12 +18,7 @@ from connectors.web.page.chat.chats import (
     find_chat,
     may_read,
 )
-from connectors.web.page.chat.hub import (
-    ChatParts,
-    ElsewhereUpdate,
-    MessageUpdate,
-    Tab,
-)
+from connectors.web.page.chat.hub import ChatParts, ElsewhereUpdate, MessageUpdate, Tab
 from connectors.web.page.chat.messages import message_values
 from connectors.web.page.event_stream import EventResponse, EventStream, EventStreams
 from connectors.web.page.login_rows import new_token
