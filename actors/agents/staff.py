@@ -171,11 +171,7 @@ class Staff(Actor):
     async def _conduct(
         self, wishes: tuple[Staffing, ...], maker: Requester
     ) -> Conducted:
-        """Decide about the wishes of one answer; nothing is changed yet.
-
-        Raises:
-            StoreError: the rows could not be read.
-        """
+        """Decide about the wishes of one answer; nothing is changed yet."""
         # Why read anew: another program may have written a moment ago.
         rows = await staff_rows.read(self._store)
         clients = await staff_rows.client_ids(self._store)

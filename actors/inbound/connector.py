@@ -279,12 +279,7 @@ class Connector(Actor):
     # --- in -----------------------------------------------------------------------
 
     def _is_admitted(self, inbound: Inbound) -> bool:
-        """Tell whether a message would be taken in; nothing is kept or counted.
-
-        Raises:
-            UnconfirmedError: the people that owners have let in are not read yet.
-            StoppingError: the runtime is about to end.
-        """
+        """Tell whether a message would be taken in; nothing is kept or counted."""
         if self._is_closed:
             raise StoppingError(STOPPING)
         return gatekeeper.is_admitted(inbound, self._services)
@@ -295,12 +290,6 @@ class Connector(Actor):
         Returns:
             False if the sender is not let in: nothing is kept, and the platform may be
             acknowledged. Else the answer comes later.
-
-        Raises:
-            OverloadedError: too many messages are being stored, or unanswered.
-            StoppingError: the runtime is about to end.
-            SenderRefusedError: the sender is not let in, and waits for an answer.
-            MessageRefusedError: the message is too long.
         """
         if self._is_closed:
             self._services.metrics.messages.add(1, self._name, "stopping")

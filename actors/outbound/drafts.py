@@ -822,11 +822,7 @@ class Drafting:
         reply.record.note(DraftEnded())
 
     async def _find(self, of: Draft | Delivery) -> DraftedReply:
-        """Give the known state of a reply that is not open.
-
-        Raises:
-            runtime.errors.StoreError: it cannot be read now.
-        """
+        """Give the known state of a reply that is not open."""
         record = DraftRecord(of.reply_id, of.address, self._services)
         found = await record.read()
         placeholder = self._services.presence.placeholder

@@ -191,11 +191,7 @@ class Pairing(Actor):
         text: str,
         wrote: StrangerWrote | None = None,
     ) -> bool:
-        """Store something with what somebody is told of it; False: the rows changed.
-
-        Raises:
-            StoreError: the disk fails.
-        """
+        """Store something with what somebody is told of it; False: the rows changed."""
         new_id = self._services.ids.new()
         delivery = Delivery(
             id=f"{new_id}:pairing",
@@ -219,11 +215,7 @@ class Pairing(Actor):
         return True
 
     async def _commit(self, commit: Commit, cause: str = "") -> Committed | None:
-        """Store something; None: the rows changed meanwhile.
-
-        Raises:
-            StoreError: the disk fails.
-        """
+        """Store something; None: the rows changed meanwhile."""
         rows: tuple[Entry | Enqueue, ...] = (*commit.entries, *commit.deliveries)
         if rows:
             cause = cause or self._services.ids.new()
@@ -334,11 +326,7 @@ class Pairing(Actor):
         return GuestBook(tuple(found), tuple(self._guests.values()), now)
 
     async def _decide(self, asked: DecideRequest) -> RequestDecided:
-        """Let somebody in, or not, by their code.
-
-        Raises:
-            StoreError: the disk fails.
-        """
+        """Let somebody in, or not, by their code."""
         tick = self._services.clock.monotonic()
         if self._tries.are_used_up(asked.by, tick):
             return self._decided(RequestDecided("too_many"))
@@ -384,11 +372,7 @@ class Pairing(Actor):
         return is_stored
 
     async def _revoke(self, asked: RevokeGuest) -> RequestDecided:
-        """Let somebody write no more.
-
-        Raises:
-            StoreError: the disk fails.
-        """
+        """Let somebody write no more."""
         guest = self._guests.get(asked.account)
         if guest is None:
             return self._decided(RequestDecided("unknown"))

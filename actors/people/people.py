@@ -319,9 +319,6 @@ class People(Actor):
         Args:
             change: makes the new person of the old one.
             known: the row as it was just read; None: it is read.
-
-        Raises:
-            StoreError: it could not be read or written.
         """
         at_hand = [known] if known is not None else []
 
@@ -351,11 +348,7 @@ class People(Actor):
                 self._known.keep(each, person)
 
     async def _write(self, make: Callable[[], Awaitable[tuple[T, Commit | None]]]) -> T:
-        """Store what is made of the rows as they are; make it again if they changed.
-
-        Raises:
-            StoreError: the disk fails, or somebody else writes all the time.
-        """
+        """Store what is made of the rows as they are; make it again if they changed."""
         for left in range(TRIES - 1, -1, -1):
             made, commit = await make()
             try:

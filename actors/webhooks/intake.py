@@ -89,13 +89,7 @@ class WebhookIntake(Actor):
         return None
 
     async def _trigger(self, trigger: Trigger) -> Triggered | None:
-        """Store the tasks of a delivery; the asker is answered when they are durable.
-
-        Raises:
-            StoppingError: the runtime is about to end.
-            OverloadedError: too many came, or too many are open.
-            StoreError: the disk fails.
-        """
+        """Store a delivery's tasks; the asker is answered when they are durable."""
         if self._is_closed:
             raise StoppingError("Callboard is being stopped; send it again in a moment")
         try:

@@ -333,11 +333,7 @@ class Notifier(Actor):
         return as_entry(kind, row.id, self._name, None, row.version)
 
     async def _commit(self, entries: list[Entry]) -> bool:
-        """Store row changes; False: another program changed the rows first.
-
-        Raises:
-            StoreError: the disk fails.
-        """
+        """Store row changes; False: another program changed the rows first."""
         at = self._services.clock.wall()
         try:
             await self._services.store.commit(Commit(at=at, entries=tuple(entries)))

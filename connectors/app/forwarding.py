@@ -129,11 +129,7 @@ class ConnectionForwarder:
                 self._open[connector] -= 1
 
     async def _connect(self, connector: str, client: trio.SocketStream) -> None:
-        """Have a client served where its connector runs.
-
-        Raises:
-            StoreUnavailableError: nobody can take it now.
-        """
+        """Have a client served where its connector runs."""
         server: trio.SocketStream | None = None
         owner = ""
         with trio.move_on_after(self._node.ttl + HELD_FOR):

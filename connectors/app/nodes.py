@@ -489,11 +489,7 @@ class CompanyNode:
             self._is_compared = True
 
     async def _compare(self, owner: str) -> None:
-        """Refuse to stand by with other settings than the company goes by.
-
-        Raises:
-            SettingsError: they differ.
-        """
+        """Refuse to stand by with other settings than the company goes by."""
         card, mine = self._card()
         known = self._known.get(owner)
         if known is not None and known.card.mark != card.mark:

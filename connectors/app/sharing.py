@@ -248,11 +248,7 @@ class SharedWork:
         await self._node.give([f"{PART}{part}" for part in gone])
 
     async def _busy(self) -> set[int]:
-        """Find the parts of which something is open.
-
-        Raises:
-            StoreError: the server is away.
-        """
+        """Find the parts of which something is open."""
         store, config = self._app.store, self._reloading.config
         keys = await read_keys(store)
         found = {key.part for key in keys if self._has_parts(key.connector)}

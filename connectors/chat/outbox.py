@@ -127,6 +127,8 @@ def never(_chat: str) -> bool:
 class ClientOutbox:
     """The clients of one connector.
 
+    Methods that read or write rows raise `StoreError` if the disk fails.
+
     There is one writer, the transport. Of several nodes each is the writer for the
     clients whose chats it works on; what others did before is learnt when it matters.
 
@@ -150,9 +152,6 @@ class ClientOutbox:
 
         Args:
             keeps: says of whom nothing is forgotten, by the conversation.
-
-        Raises:
-            StoreError: the disk fails.
         """
         after, found, versions = "", dict[str, KnownClient](), dict[str, int]()
         while True:
@@ -190,9 +189,6 @@ class ClientOutbox:
         Args:
             is_passing: whether it cannot come back.
             claims: the number of the last message that it has, by its own word.
-
-        Raises:
-            StoreError: the disk fails.
         """
 
         async def see() -> KnownClient:
@@ -242,11 +238,7 @@ class ClientOutbox:
     async def after(
         self, chat: str, number: int, limit: int
     ) -> tuple[StoredAnswer, ...]:
-        """Return what was said to a client behind a number, in order.
-
-        Raises:
-            StoreError: the disk fails.
-        """
+        """Return what was said to a client behind a number, in order."""
         owner = self._owner(chat)
         start = f"{owner}/{said_id(number)}"
         rows = await self._store.entries(SAID, owner, start, limit)
@@ -254,11 +246,7 @@ class ClientOutbox:
         return tuple(each for each in found if each is not None)
 
     async def has(self, chat: str, number: int) -> None:
-        """Note what a client has; less than before is nothing new.
-
-        Raises:
-            StoreError: the disk fails.
-        """
+        """Note what a client has; less than before is nothing new."""
 
         async def note() -> None:
             client = self._clients.get(chat)
@@ -310,11 +298,7 @@ class ClientOutbox:
             await self._put(client, gone)
 
     async def forget_old(self, before: float, is_here: Callable[[str], bool]) -> int:
-        """Forget clients that were not here since a time; count them.
-
-        Raises:
-            StoreError: the disk fails.
-        """
+        """Forget clients that were not here since a time; count them."""
         old = [
             each
             for each in self._clients.values()
@@ -359,11 +343,7 @@ class ClientOutbox:
         return [self._entry(SAID, chat, name, None), self._place(old.delivery, None)]
 
     async def _do(self, chat: str, act: Callable[[], Awaitable[T]]) -> T:
-        """Do something about a client, by what its row says now.
-
-        Raises:
-            StoreError: the disk fails.
-        """
+        """Do something about a client, by what its row says now."""
         async with self._in_order(chat):
             while True:
                 try:
@@ -389,11 +369,7 @@ class ClientOutbox:
     async def _put(
         self, client: KnownClient, more: Iterable[Entry] = (), *, may_wait: bool = False
     ) -> None:
-        """Change a client's row, and others with it.
-
-        Raises:
-            SequenceConflictError: what is known of the client is old.
-        """
+        """Change a client's row, and others with it."""
         await self._commit([self._client(client), *more], may_wait=may_wait)
         self._clients[client.chat] = client
         self._versions[client.chat] = self._version(client.chat) + 1

@@ -176,11 +176,7 @@ def make_face(database: Path, where: str) -> PlainChat | ScreenChat:
 
 
 def _tell_end(face: PlainChat | ScreenChat) -> None:
-    """Raise why nothing could be shown any more, if that was the end.
-
-    Raises:
-        OSError: it was.
-    """
+    """Raise why nothing could be shown any more, if that was the end."""
     if face.output_error is not None:
         raise face.output_error
 

@@ -346,11 +346,7 @@ class Hook(Actor):
         self._unanswered(trouble, why, is_waited_for=True)
 
     def _refuse(self, trouble: Trouble, why: str) -> None:
-        """Answer a question without asking.
-
-        Raises:
-            HookError: always.
-        """
+        """Answer a question without asking."""
         self._unanswered(trouble, why)
         raise HookError(why, trouble)
 

@@ -566,11 +566,7 @@ class CliModel:
     async def _start(
         self, request: ModelRequest, place: CallPlace, prompt: bytes, resume: str
     ) -> ProgramOutput:
-        """Run the program once.
-
-        Raises:
-            ModelError: it gave no answer.
-        """
+        """Run the program once."""
         config = self._config
         try:
             ended = await self._ground.sandbox.run(

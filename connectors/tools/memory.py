@@ -99,11 +99,7 @@ class MemoryTool:
         self._clock = clock
 
     async def _ask(self, agent: str, asked: object) -> object:
-        """Ask an agent's memory.
-
-        Raises:
-            ToolError: it does not answer.
-        """
+        """Ask an agent's memory."""
         memory = self._find(names.memory(agent))
         if memory is None:
             raise ToolError(NOBODY)

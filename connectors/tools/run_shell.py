@@ -115,12 +115,7 @@ class RunShellTool(ArgumentsTool[ShellArguments]):
         room: SpaceLeft,
         owner: str,
     ) -> Finished | None:
-        """Run it; None if it was ended because it made the folder too full.
-
-        Raises:
-            SandboxError: it could not be started.
-            OSError: likewise.
-        """
+        """Run it; None if it was ended because it made the folder too full."""
         found: Finished | SandboxError | OSError | None = None
         async with trio.open_nursery() as nursery:
             if not room.fault:

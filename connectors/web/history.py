@@ -69,6 +69,8 @@ M = TypeVar("M", bound=HistoryMessage)
 class MessageHistory(Generic[M]):
     """The messages of one connector.
 
+    Methods that read or write rows raise `StoreError` if the disk fails.
+
     Args:
         shape: the type of its messages.
         kind: the kind of the messages' rows; index rows are of `<kind>_place`.
@@ -87,7 +89,6 @@ class MessageHistory(Generic[M]):
 
         Raises:
             SequenceConflictError: a message with this id is stored already.
-            StoreError: the disk fails.
         """
         self._grown.add(message.chat)
         name = self._row_id(message)
@@ -99,20 +100,12 @@ class MessageHistory(Generic[M]):
         )
 
     async def change(self, message: M) -> None:
-        """Overwrite a message.
-
-        Raises:
-            StoreError: the disk fails.
-        """
+        """Overwrite a message."""
         name, body = self._row_id(message), msgspec.json.encode(message)
         await self._place.commit(self._entry(self._kind, name, message, body))
 
     async def get(self, message_id: str) -> M | None:
-        """Give one message; None: it does not exist, or was deleted.
-
-        Raises:
-            StoreError: the disk fails.
-        """
+        """Give one message; None: it does not exist, or was deleted."""
         store = self._place.store
         index = await store.entry(self._index, self._index_id(message_id))
         if index is None:
@@ -129,9 +122,6 @@ class MessageHistory(Generic[M]):
             before: only messages older than this time (ms); 0: from the newest on.
             after: only messages newer than this time (ms).
             limit: most of them.
-
-        Raises:
-            StoreError: the disk fails.
         """
         owner = self._owner(chat)
         # `~` sorts behind all messages of that moment.

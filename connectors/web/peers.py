@@ -240,11 +240,7 @@ class RequestPasser:
         return True
 
     async def _is_broken_off(self, asked: PassedRequest, answer: PassedAnswer) -> bool:
-        """End a request whose node has gone; False: another one may be asked.
-
-        Raises:
-            ApiError: nobody knows whether it was taken, and it may not be taken twice.
-        """
+        """End a request whose node has gone; False: another one may be asked."""
         if answer.is_begun:
             await answer.break_off()
         elif not asked.may_repeat:

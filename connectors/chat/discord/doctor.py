@@ -154,11 +154,7 @@ class Asking:
         return Finding("warning", ABOUT, text, f"open {address}")
 
     async def _ask(self, path: str, kind: type[T]) -> T:
-        """Ask for one thing.
-
-        Raises:
-            NotAnsweredError: it was not said.
-        """
+        """Ask for one thing."""
         url = self._config.api.rstrip("/") + path
         headers = {"Authorization": f"Bot {self._token}"}
         try:

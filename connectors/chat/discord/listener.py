@@ -338,11 +338,7 @@ class DiscordArrivals:
             LOG.info("commands known", account=self._account.agent, is_new=is_new)
 
     async def _catch_up(self, channels: Iterable[Channel], lanes: Lanes) -> None:
-        """Bring in what was said after the bot's place.
-
-        Raises:
-            PlatformError: not now; the place stays where it is.
-        """
+        """Bring in what was said after the bot's place."""
         self._has_missed = False
         after = self._progress.place
         place = max(0, after - span(OVERLAP))

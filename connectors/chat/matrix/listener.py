@@ -327,11 +327,7 @@ class MatrixListener:
             raise self._refused
 
     async def _read(self, since: str, lanes: Lanes, ingress: Ingress) -> None:
-        """Read batch after batch.
-
-        Raises:
-            ShutOutError: the account is not let in.
-        """
+        """Read batch after batch."""
         account, batches, kept = self._account, OpenBatches(since), since
         while self._refused is None:
             if not since:
@@ -403,11 +399,7 @@ class MatrixListener:
         return since
 
     async def _poll(self, since: str) -> Batch:
-        """Ask for news.
-
-        Raises:
-            RefusedError: the server does not know this token any more.
-        """
+        """Ask for news."""
         query, hold = self._question(since)
         silence = hold + GRACE if since else FIRST_TIMEOUT
         call = MatrixCall(

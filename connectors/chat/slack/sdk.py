@@ -320,9 +320,6 @@ class SdkLine:
 
         Why wherever Slack says: whoever answers for the Web API (it may be a proxy)
         could as well have taken the bytes itself.
-
-        Raises:
-            RefusedError: it is less encrypted than the Web API.
         """
         if urlsplit(url).scheme not in {"https", urlsplit(self._base_url).scheme}:
             raise RefusedError("the address that Slack gave is not encrypted")

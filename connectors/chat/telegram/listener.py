@@ -130,11 +130,7 @@ class TelegramWebhook:
             ) from error
 
     async def _look(self) -> None:
-        """See whether it is still set, and reached.
-
-        Raises:
-            BusyError: it is not.
-        """
+        """See whether it is still set, and reached."""
         found = await known_webhook(self._bot)
         if found.url != self._url:
             error = ConflictError(
@@ -362,12 +358,7 @@ class Polling:
             await self._news.wait()
 
     async def _poll(self, offset: int) -> Updates:
-        """Ask for news.
-
-        Raises:
-            BusyError: not now; ConflictError: somebody else asks, too.
-            ShutOutError: the bot is not let in.
-        """
+        """Ask for news."""
         # Why not held after trouble: whether it is over is to be known at once.
         hold = 0.0 if self._bot.trouble else self._shared.config.poll_timeout
         params: dict[str, object] = {

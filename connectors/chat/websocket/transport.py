@@ -285,11 +285,7 @@ class WebSocketTransport(ServerTransport):
         return visit.why
 
     async def _make_room(self, chat: str) -> None:
-        """Make sure that one more client can be remembered.
-
-        Raises:
-            RefusedError: it cannot.
-        """
+        """Make sure that one more client can be remembered."""
         is_new = self.kept.get(chat) is None
         if not is_new or len(self.kept) < self._config.max_clients:
             return

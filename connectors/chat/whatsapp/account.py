@@ -111,11 +111,7 @@ class GraphApi(HttpPool):
         return answer.body
 
     def _whole(self, url: str) -> str:
-        """Return the whole address.
-
-        Raises:
-            RefusedError: the token would travel there in the open.
-        """
+        """Return the whole address."""
         if "://" not in url:
             return f"{self._url}/{url}"
         here, there = urlsplit(self._url), urlsplit(url)

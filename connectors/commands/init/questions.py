@@ -239,12 +239,7 @@ async def find_models(
 
 
 async def _read(url: str) -> bytes:
-    """Fetch an answer of reasonable length.
-
-    Raises:
-        httpx.HTTPError: there is none.
-        ValueError: it is too long.
-    """
+    """Fetch an answer of reasonable length."""
     found = bytearray()
     # Why no proxy and no redirects: it is this machine that is asked.
     async with (
@@ -461,11 +456,7 @@ class Questions:
         return ollama if is_elsewhere else ""
 
     def _with_key(self, choice: ModelChoice) -> ChosenModel:
-        """Find the key of a model.
-
-        Raises:
-            SecretSourceError: what was named holds none.
-        """
+        """Find the key of a model."""
         given, provider = self._given, choice.provider
         variable = given.key_env or self._seen.keys.get(provider.name, "")
         key: KeyPlace | None = None
@@ -487,11 +478,7 @@ class Questions:
         return ChosenModel(choice, secret, typed)
 
     def _typed_key(self, provider: ProviderPreset) -> Secret:
-        """Ask for a key; nothing of it is shown.
-
-        Raises:
-            click.UsageError: nobody can be asked.
-        """
+        """Ask for a key; nothing of it is shown."""
         if not self._given.asks:
             raise click.UsageError(
                 f"{provider.name} asks for a key: set {provider.variable}, or give "

@@ -304,11 +304,7 @@ class AnswerWaiter:
     async def _asked(
         self, request: Request, said: NewMessage, post: Post, *, is_live: bool
     ) -> AsyncGenerator[tuple[PostOutcome, HttpExchange]]:
-        """Post a message and collect its answers; a repeated one gets those it had.
-
-        Raises:
-            ApiError: it was not accepted, or no agent hears it.
-        """
+        """Post a message and collect its answers; a repeated one gets those it had."""
         with ExitStack() as stack:
             live = self._exchange(request, said.inbound_id, is_live=is_live)
             exchange = stack.enter_context(live)

@@ -140,10 +140,6 @@ class ElizaTransport(ServerTransport):
 
         Returns:
             The file as clients see it; empty: there is none.
-
-        Raises:
-            DeliveryRefusedError: its bytes are gone, or the folder is full.
-            DeliveryBusyError: the disk fails.
         """
         file, channel = delivery.file, delivery.address.chat
         if file is None or self.services.channels.find(channel) is None:

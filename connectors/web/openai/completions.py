@@ -136,9 +136,6 @@ class CompletionsEndpoint:
 
         Returns:
             True: it was this node, but no longer is; ask again.
-
-        Raises:
-            ApiError: it was refused, or failed.
         """
         if await self._is_passed_on(asked, scope, receive, send):
             return False
@@ -309,11 +306,7 @@ class CompletionsEndpoint:
             watch.cancel()
 
     async def _recall(self, asked: CompletionCall) -> tuple[CompletionCall, Earlier]:
-        """Go on with the message that first used this key.
-
-        Raises:
-            ApiError: that was another message, or is not known any more.
-        """
+        """Go on with the message that first used this key."""
         inbound = asked.inbound
         known = await self._look_up(inbound)
         if known is None or question_of(known.inbound) != question_of(inbound):

@@ -224,11 +224,7 @@ class AudioRoutes:
         return exchange.text
 
     async def _words_of(self, caller: ApiCaller, message_id: str) -> str:
-        """Give the text of a message that the caller may see.
-
-        Raises:
-            ApiError: 404, 403.
-        """
+        """Give the text of a message that the caller may see."""
         found = await self._messages.find(message_id)
         if found is None:
             raise missing("message", message_id)

@@ -173,11 +173,7 @@ class MemoryRoutes:
     async def _fact(
         self, caller: ApiCaller, agent_id: str, memory_id: str
     ) -> StoredFact:
-        """Give a fact.
-
-        Raises:
-            ApiError: 404; 409: the id is that of a message.
-        """
+        """Give a fact."""
         try:
             return await self._memories.fact(caller, agent_id, memory_id)
         except ApiError:

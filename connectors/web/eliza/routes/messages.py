@@ -153,11 +153,7 @@ class MessageRoutes:
         await self._messages.clear(caller, channel_id)
 
     async def _own(self, caller: ApiCaller, message_id: str) -> ElizaMessage:
-        """Give a message that the caller may see.
-
-        Raises:
-            ApiError: 404, 403.
-        """
+        """Give a message that the caller may see."""
         found = await self._history.get(message_id)
         if found is None:
             raise missing("message", message_id)

@@ -146,7 +146,10 @@ DEFAULT = ElizaServer(id=ZERO, name="Default Server")
 
 
 class Channels:
-    """The servers and channels of one connector."""
+    """The servers and channels of one connector.
+
+    Methods that read or write rows raise `StoreError` if the disk fails.
+    """
 
     def __init__(
         self,
@@ -168,11 +171,7 @@ class Channels:
         self._changing = trio.Lock()
 
     async def load(self) -> None:
-        """Read all servers and channels.
-
-        Raises:
-            StoreError: the disk fails.
-        """
+        """Read all servers and channels."""
         await self._servers.load()
         await self._channels.load()
 
@@ -209,7 +208,6 @@ class Channels:
 
         Raises:
             ApiError: too many exist.
-            StoreError: the disk fails.
         """
         async with self._changing:
             if self._servers.is_full:
@@ -228,7 +226,6 @@ class Channels:
 
         Raises:
             ApiError: 404, 403; 400 for the default server, which has all of them.
-            StoreError: the disk fails.
         """
         async with self._changing:
             server = self.server(server_id)
@@ -332,7 +329,6 @@ class Channels:
 
         Raises:
             ApiError: 404 for its server; 403; too many exist.
-            StoreError: the disk fails.
         """
         async with self._changing:
             self.server(channel.server)
@@ -361,7 +357,6 @@ class Channels:
 
         Raises:
             ApiError: 403; too many exist.
-            StoreError: the disk fails.
         """
         if one == other:
             raise wrong("two different ids are needed", "targetUserId")
@@ -471,11 +466,7 @@ class Channels:
         self._say("channelDeleted", channel_id, {})
 
     def _check_all(self, caller: ApiCaller, server_id: str) -> None:
-        """Check that the caller may see all channels of a server before changing it.
-
-        Raises:
-            ApiError: 403.
-        """
+        """Check that the caller may see all channels of a server before changing it."""
         own = (each for each in self._channels.all() if each.server == server_id)
         if not all(map(caller.may_enter, own)):
             raise forbidden("channels of this server are kept from this key")

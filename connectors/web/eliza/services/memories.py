@@ -243,7 +243,10 @@ class MemoryQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemoryReader:
-    """Reads memories."""
+    """Reads memories.
+
+    Methods that read or write rows raise `StoreError` if the disk fails.
+    """
 
     def __init__(
         self,
@@ -295,7 +298,6 @@ class MemoryReader:
 
         Raises:
             ApiError: as `room`, or as `ElizaChannels.direct`.
-            StoreError: the disk fails.
         """
         if name:
             return self.room(caller, agent_id, name.lower())
@@ -319,11 +321,7 @@ class MemoryReader:
     async def said(
         self, agent_id: str, rooms: tuple[ElizaChannel, ...], look: MemoryQuery
     ) -> list[tuple[ElizaChannel, ElizaMessage]]:
-        """Give the messages of rooms that an agent has not forgotten, newest first.
-
-        Raises:
-            StoreError: the disk fails.
-        """
+        """Give the messages of rooms that an agent has not forgotten, newest first."""
         most = look.offset + look.limit
         found: list[tuple[ElizaChannel, ElizaMessage]] = []
         for room in rooms:
@@ -349,9 +347,6 @@ class MemoryReader:
         Args:
             names: the scopes to read, as `scopes` gives them.
             kinds: of facts; empty: nothing.
-
-        Raises:
-            StoreError: the disk fails.
         """
         most = look.offset + look.limit
         limit = MAX_FACT_ROWS if look.is_filtered else min(most, MAX_FACT_ROWS)
@@ -370,7 +365,6 @@ class MemoryReader:
 
         Raises:
             ApiError: 404: none, or the caller may not see it.
-            StoreError: the disk fails.
         """
         rooms = self.rooms(caller, agent_id)
         for some in batches(await self.scopes(caller, rooms)):
@@ -382,11 +376,7 @@ class MemoryReader:
     async def scopes(
         self, caller: ApiCaller, rooms: tuple[ElizaChannel, ...]
     ) -> tuple[str, ...]:
-        """Give the scopes of memory in rooms that the caller may see.
-
-        Raises:
-            StoreError: the disk fails.
-        """
+        """Give the scopes of memory in rooms that the caller may see."""
         found: dict[str, None] = {}
         if caller.sees_all:
             found[scopes.AGENT] = None
@@ -397,11 +387,7 @@ class MemoryReader:
         return tuple(found)[:MOST_READ]
 
     async def scopes_in(self, caller: ApiCaller, room: ElizaChannel) -> tuple[str, ...]:
-        """Give the scopes of memory in one room that the caller may see.
-
-        Raises:
-            StoreError: the disk fails.
-        """
+        """Give the scopes of memory in one room that the caller may see."""
         address = Address(self._connector, room.id)
         found = [scopes.chat(address)]
         agents = self._channels.agents

@@ -165,7 +165,10 @@ class PostOutcome(msgspec.Struct, frozen=True):
 
 
 class ChannelMessages:
-    """The messages of one connector."""
+    """The messages of one connector.
+
+    Methods that read or write rows raise `StoreError` if the disk fails.
+    """
 
     def __init__(
         self,
@@ -274,40 +277,24 @@ class ChannelMessages:
             self._tell(enable_input_event(channel))
 
     async def find(self, message_id: str) -> ElizaMessage | None:
-        """Give a message without checking access.
-
-        Raises:
-            StoreError: the disk fails.
-        """
+        """Give a message without checking access."""
         return await self.history.get(message_id)
 
     async def earlier(self, message_id: str) -> Earlier | None:
-        """Give what became of a message that was handed in; None: not known.
-
-        Raises:
-            StoreError: the disk fails.
-        """
+        """Give what became of a message that was handed in; None: not known."""
         if self.ingress is None:
             return None
         return await self.ingress.earlier(self._connector, message_id)
 
     async def change(self, message: ElizaMessage) -> ElizaMessage:
-        """Change a message, and announce it.
-
-        Raises:
-            StoreError: the disk fails.
-        """
+        """Change a message, and announce it."""
         changed = msgspec.structs.replace(message, updated_at=self._channels.now())
         await self.history.change(changed)
         self._announce(changed, None)
         return changed
 
     async def forget(self, message: ElizaMessage) -> None:
-        """Delete a message; nobody works on it any longer.
-
-        Raises:
-            StoreError: the disk fails.
-        """
+        """Delete a message; nobody works on it any longer."""
         await self.history.delete((message,))
         if self.ingress is not None:
             await self.ingress.withdraw(self._connector, message.id)
@@ -337,11 +324,7 @@ class ChannelMessages:
     async def _hand_in(
         self, caller: ApiCaller, said: NewMessage, message: ElizaMessage, hears: Hearers
     ) -> str:
-        """Hand a message in; see `AwaitedMessages.hand_in`.
-
-        Raises:
-            SenderRefusedError: its author is not let in.
-        """
+        """Hand a message in; see `AwaitedMessages.hand_in`."""
         if self.ingress is None:
             raise RuntimeError("messages are handed in only while somebody listens")
         inbound = Inbound(

@@ -650,7 +650,10 @@ class AgentRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentService:
-    """Lists and changes agents."""
+    """Lists and changes agents.
+
+    Methods that read or write rows raise `StoreError` if the disk fails.
+    """
 
     def __init__(self, place: ConnectorStore, backstage: Backstage) -> None:
         self._connector = place.connector
@@ -658,11 +661,7 @@ class AgentService:
         self._backstage = backstage
 
     async def all(self) -> tuple[AgentRecord, ...]:
-        """Give all agents: enabled ones first, then by name.
-
-        Raises:
-            StoreError: the disk fails.
-        """
+        """Give all agents: enabled ones first, then by name."""
         rows = await staff_rows.read(self._store)
         roster = self._backstage.roster()
         settled, groups = roster.settled.personas, roster.team.table.groups
@@ -691,7 +690,6 @@ class AgentService:
 
         Raises:
             ApiError: 404.
-            StoreError: the disk fails.
         """
         for each in await self.all():
             if agent_id in {each.id, to_uuid(each.name)}:
@@ -703,7 +701,6 @@ class AgentService:
 
         Raises:
             ApiError: it is refused.
-            StoreError: the disk fails.
         """
         if not wish.slug:
             raise ApiError(400, "a name is needed", code="create_error", param="name")
@@ -717,7 +714,6 @@ class AgentService:
 
         Raises:
             ApiError: it is refused.
-            StoreError: the disk fails.
         """
         asked = UpdateAgent(agent.name, wish.fields)
         await self._conduct(caller, asked, "update_error")
@@ -728,7 +724,6 @@ class AgentService:
 
         Raises:
             ApiError: somebody changed or removed it at the same moment.
-            StoreError: the disk fails.
         """
         outcome: Outcome = "enabled" if is_active else "disabled"
         if agent.is_active == is_active:
@@ -759,7 +754,6 @@ class AgentService:
 
         Raises:
             ApiError: 409: the settings define it.
-            StoreError: the disk fails.
         """
         if agent.is_settled:
             text = f"{agent.name} is in the settings: take its table out, or stop it"

@@ -122,18 +122,17 @@ class ElizaSession(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ElizaSessions:
-    """The sessions of one connector."""
+    """The sessions of one connector.
+
+    Methods that read or write rows raise `StoreError` if the disk fails.
+    """
 
     def __init__(self, place: ConnectorStore, limit: int, channels: Channels) -> None:
         self._shelf = StoredTable(place, "web_session", ElizaSession, limit)
         self._channels = channels
 
     async def load(self) -> None:
-        """Read all sessions.
-
-        Raises:
-            StoreError: the disk fails.
-        """
+        """Read all sessions."""
         await self._shelf.load()
 
     async def make(self, caller: ApiCaller, asked: SessionBody) -> ElizaSession:
@@ -141,7 +140,6 @@ class ElizaSessions:
 
         Raises:
             ApiError: no such agent; 403; too many exist.
-            StoreError: the disk fails.
         """
         agent, user = asked.agent_id.lower(), caller.speaker(asked.user_id.lower())
         self._channels.need_agent(agent)
@@ -193,7 +191,6 @@ class ElizaSessions:
 
         Raises:
             ApiError: see `get`.
-            StoreError: the disk fails.
         """
         found = self.get(caller, name)
         used = structs.replace(found, span=found.span.used(self._channels.now()))
@@ -205,7 +202,6 @@ class ElizaSessions:
 
         Raises:
             ApiError: see `get`; 400: it has reached its maximal duration.
-            StoreError: the disk fails.
         """
         found = self.get(caller, name)
         again = found.span.renewed(self._channels.now())
@@ -223,7 +219,6 @@ class ElizaSessions:
 
         Raises:
             ApiError: see `get`.
-            StoreError: the disk fails.
         """
         found = self.get(caller, name)
         changed = found.span.with_timeouts(timeouts, self._channels.now())
@@ -236,7 +231,6 @@ class ElizaSessions:
 
         Raises:
             ApiError: 404, 403.
-            StoreError: the disk fails.
         """
         found = self._shelf.get(name)
         if found is None:
@@ -254,11 +248,7 @@ class ElizaSessions:
         )
 
     async def forget_ended(self) -> None:
-        """Delete sessions that ended a while ago.
-
-        Raises:
-            StoreError: the disk fails.
-        """
+        """Delete sessions that ended a while ago."""
         before = self._channels.now() - AFTER_END
         for each in self._shelf.all():
             is_lost = self._channels.find(each.channel) is None
@@ -266,11 +256,7 @@ class ElizaSessions:
                 await self._shelf.drop(each.id)
 
     async def _make_way(self) -> None:
-        """Make room for one more session: delete ended ones.
-
-        Raises:
-            ApiError: none has ended.
-        """
+        """Make room for one more session: delete ended ones."""
         if not self._shelf.is_full:
             return
         now = self._channels.now()
@@ -362,7 +348,10 @@ class ElizaJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ElizaJobs:
-    """The jobs of one connector."""
+    """The jobs of one connector.
+
+    Methods that read or write rows raise `StoreError` if the disk fails.
+    """
 
     def __init__(
         self,
@@ -383,11 +372,7 @@ class ElizaJobs:
         return self._shelf.limit
 
     async def load(self) -> None:
-        """Read all jobs.
-
-        Raises:
-            StoreError: the disk fails.
-        """
+        """Read all jobs."""
         await self._shelf.load()
         self._by_channel = {each.channel: each.id for each in self._shelf.all()}
         self._by_inbound = {each.inbound: each.id for each in self._shelf.all()}
@@ -398,7 +383,6 @@ class ElizaJobs:
         Raises:
             ApiError: there is no such agent; too many jobs are running.
             ChatError: the question was not accepted.
-            StoreError: the disk fails.
         """
         agents = self._channels.agents.all()
         agent = (asked.agent_id or next(iter(agents), "")).lower()
@@ -490,11 +474,7 @@ class ElizaJobs:
         await self._keep(ended)
 
     async def settled(self, correlation_id: str, reason: str) -> None:
-        """End the job of a message without further answers.
-
-        Raises:
-            StoreError: the disk fails.
-        """
+        """End the job of a message without further answers."""
         job = self._shelf.get(self._by_inbound.get(correlation_id, ""))
         if job is None or job.result is not None or job.error:
             return
@@ -503,11 +483,7 @@ class ElizaJobs:
         await self._keep(structs.replace(job, error=error, ended_at=now))
 
     async def forget_ended(self) -> None:
-        """Delete jobs that ended a while ago, and their channels.
-
-        Raises:
-            StoreError: the disk fails.
-        """
+        """Delete jobs that ended a while ago, and their channels."""
         before = self._channels.now() - AFTER_END
         for each in self._shelf.all():
             if each.expires_at < before:
@@ -525,11 +501,7 @@ class ElizaJobs:
         await self._channels.forget(job.channel)
 
     async def _make_way(self) -> None:
-        """Make room for one more job: delete the oldest that has ended.
-
-        Raises:
-            ApiError: none has ended.
-        """
+        """Make room for one more job: delete the oldest that has ended."""
         if not self._shelf.is_full:
             return
         now = self._channels.now()

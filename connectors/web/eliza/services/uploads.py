@@ -183,11 +183,7 @@ class UploadFolder:
             flush_folder(each)
 
     def _room_for(self, size: int, place: str, owner: str) -> int:
-        """Give the bytes that are used, if there is room for some more.
-
-        Raises:
-            FullError: there is none, or the owner has its share.
-        """
+        """Give the bytes that are used, if there is room for some more."""
         used = self._count() if self._used is None else self._used
         share = most_of_one(self._limit)
         is_above = self._count(f"{place}/{owner}/*") + size > share

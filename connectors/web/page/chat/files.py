@@ -213,11 +213,7 @@ class FileRoutes:
         )
 
     async def _find(self, visit: PageVisit) -> SentFile:
-        """Find a file of a message.
-
-        Raises:
-            ApiError: 404: none, or the person may not read its chat.
-        """
+        """Find a file of a message."""
         named = visit.request.path_params
         index = int(named.get("index", 0))
         said = await self._said(visit)

@@ -243,11 +243,7 @@ class ChatRoutes:
         return list(chats_for(visit.person, config, agents, self._shown))
 
     def _place(self, visit: PageVisit) -> PageChat:
-        """Find the chat that a path names.
-
-        Raises:
-            ApiError: 404: it does not exist, or the person may not read it.
-        """
+        """Find the chat that a path names."""
         named: dict[str, str] = visit.request.path_params
         room = named.get("room")
         chat = f"{visit.person}/{named.get('agent')}" if room is None else ROOM + room

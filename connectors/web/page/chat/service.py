@@ -130,6 +130,8 @@ def as_attachment(file: SentFile, upload: PageUpload) -> Attachment:
 class PageChats:
     """The messages of one connector.
 
+    Methods that read or write rows raise `StoreError` if the disk fails.
+
     Args:
         blobs: keeps the bytes of people's files; None: they are not shown.
         asks: gives the id of the approval that a delivery asks for, or nothing.
@@ -330,9 +332,6 @@ class PageChats:
         Args:
             before: only messages older than this time (ms); 0: the newest.
             limit: most of them.
-
-        Raises:
-            StoreError: the disk fails.
         """
         async with self._order(chat).lock:
             # First: a change that is stored meanwhile must not count as shown.
@@ -342,11 +341,7 @@ class PageChats:
         return ChatPage(messages, changed, len(found) > limit, self._of(messages))
 
     async def since(self, chat: str, changed: int) -> ChatPage | None:
-        """Give the messages that changed since a time; None: too many.
-
-        Raises:
-            StoreError: the disk fails.
-        """
+        """Give the messages that changed since a time; None: too many."""
         async with self._order(chat).lock:
             last = await self._changed(chat)
             if last == changed:
@@ -362,11 +357,7 @@ class PageChats:
         return frozenset(each.id for each in messages if each.id in self._writing)
 
     async def found(self, chat: str, words: str) -> tuple[PageMessage, ...]:
-        """Find the newest messages of a chat that have some words.
-
-        Raises:
-            StoreError: the disk fails.
-        """
+        """Find the newest messages of a chat that have some words."""
         wanted, before = words.casefold(), 0
         found: list[PageMessage] = []
         for _ in range(MOST_LOOKED_AT // CAUGHT_UP):
@@ -378,11 +369,7 @@ class PageChats:
         return tuple(found[:MOST_FOUND])
 
     async def latest(self, chats: tuple[str, ...]) -> dict[str, int]:
-        """Give when each chat changed last (ms); 0: nothing was said there.
-
-        Raises:
-            StoreError: the disk fails.
-        """
+        """Give when each chat changed last (ms); 0: nothing was said there."""
         return {chat: await self._changed(chat) for chat in chats}
 
     # --- order --------------------------------------------------------------------

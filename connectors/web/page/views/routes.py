@@ -88,11 +88,7 @@ class ViewRoutes:
             await asyncio.sleep(self._view.every)
 
     async def _load(self, visit: PageVisit) -> ViewValues:
-        """Call the view's function.
-
-        Raises:
-            ApiError: it refuses.
-        """
+        """Call the view's function."""
         try:
             values = await visit.ask(within, self._view.load, self._asked(visit))
         except Refusal as error:
