@@ -58,17 +58,11 @@ if TYPE_CHECKING:
 
 LOG = EventLog("nodes")
 
-LOOKS = 6
-"""How often a node shows life, and looks at the others, in `ttl` seconds."""
-
 OWN = ("nodes.name", "nodes.address", "store.path", "store.dsn")
 """Settings that may differ from node to node."""
 
 OWN_TABLES = ("admin.", "log.")
 OWN_OF_CONNECTORS = (".host", ".port")
-
-SOON = 0.1
-"""Seconds until a node looks again that is about to be given the company."""
 
 CUT_OFF = "this node cannot reach the database"
 """Told to clients: not where the database is."""
@@ -240,7 +234,7 @@ class CompanyNode:
         self._one_by_one = trio.Lock()
         self._seen: NodesLook | None = None
         self._is_moving = False  # whether the company is about to be given away
-        self._is_next = False  # whether the company is about to be given to this one
+        self._has_begun = False
 
     # --- what others ask --------------------------------------------------------------
 
@@ -253,6 +247,11 @@ class CompanyNode:
     def ttl(self) -> float:
         """Seconds after which a node that shows no life is taken over from."""
         return self._ttl
+
+    @property
+    def look_every(self) -> float:
+        """Seconds between two looks at the others."""
+        return self._membership.look_every
 
     @property
     def is_seated(self) -> bool:
@@ -393,7 +392,7 @@ class CompanyNode:
         task_status.started()
         while True:
             if not await self._look_again():
-                await trio.sleep(SOON if self._is_next else self._ttl / LOOKS)
+                await trio.sleep(self._membership.next_look(self._now()))
 
     async def _look_again(self) -> bool:
         """Look once; a server that is away is told of, and waited for."""
@@ -436,11 +435,14 @@ class CompanyNode:
         if not self.is_sharing:
             rest = tuple(x for x in look.leases if x.name == COMPANY)
             look = msgspec.structs.replace(look, leases=rest)
-        plan = membership.plan(began, look.nodes, look.leases, look.barred)
+        await self._say_begun()
+        begun = self._begun(look)
+        plan = membership.plan(began, look.nodes, look.leases, look.barred, begun)
         self._seen = look
+        if await self._give_up(plan.drain):
+            return True
         going = [row for row in look.leases if row.wanted not in {"", row.owner}]
         self._is_moving = any(row.name == COMPANY for row in going)
-        self._is_next = any(row.wanted == self._name for row in going)
         if COMPANY in plan.end or (self.is_sharing and plan.end):
             self._lose(f"another node has {plan.end[0]}")
         self._held = dict(membership.held)
@@ -457,6 +459,40 @@ class CompanyNode:
             self._begin()
         self._tell()
         return has_moved
+
+    def _begun(self, look: NodesLook) -> set[str]:
+        """Name the nodes that answer; one alone does if work is not shared."""
+        begun = {*look.begun, self._name}
+        if not self._has_begun:
+            begun.discard(self._name)
+        return begun if self.is_sharing else set()
+
+    async def _give_up(self, drain: dict[str, str]) -> bool:
+        """Give away at once what this node has not begun with; False: there is none."""
+        if self._has_begun or not self.is_sharing:
+            return False
+        # What is not shared may be starting already: that is kept.
+        is_busy = self._duties is not None and self._duties.has_rest
+        idle: dict[str, str] = {x: to for x, to in drain.items() if not to}
+        if is_busy:
+            idle.pop(COMPANY, None)
+        if idle:
+            await trio.to_thread.run_sync(self._desk.give, idle)
+            for name in idle:
+                self._membership.gave(name)
+        return bool(idle)
+
+    async def _say_begun(self) -> None:
+        """Have the others know that this node has begun, if they do not."""
+        if self._said is None or self._said[0].has_begun == self._has_begun:
+            return
+        said, accounts = self._card(), account_leases(self._config)
+        await trio.to_thread.run_sync(self._desk.publish, *said, accounts)
+        self._said = said
+
+    def note_begun(self) -> None:
+        """Take note that the company runs in this process: it may be given work."""
+        self._has_begun = True
 
     def _begin(self, *leases: tuple[str, int]) -> None:
         """Let this node work, if it does not."""
@@ -531,6 +567,7 @@ class CompanyNode:
             doors={name: port for name, (_, port) in doors_of_company(config).items()},
             mark=hmac.new(self._key, b"nodes", hashlib.sha256).hexdigest()[:16],
             accounts=tuple(account_leases(config)),
+            has_begun=self._has_begun,
             shares_work=self.is_sharing,
             admin=admin_place(config),
         )
@@ -538,6 +575,7 @@ class CompanyNode:
 
     def _lose(self, why: str) -> None:
         self._membership.ended()
+        self._has_begun, self._duties = False, None
         self._heirs, self._held, self._owners = {}, {}, {}
         self._known, self._owner, self._lives = {}, "", frozenset()
         if self._fence is not None:
@@ -581,12 +619,12 @@ class CompanyNode:
                     )
 
     async def wait_seen(self) -> None:
-        """Give the others time to see that the company moves, if it does.
+        """Give the others time to see that leases move to them, if any do.
 
-        From then on they send nobody here.
+        From then on they send nobody here, and look often.
         """
-        if self._heirs.get(COMPANY):
-            await trio.sleep(self._ttl / LOOKS)
+        if any(self._heirs.values()):
+            await trio.sleep(self.look_every)
 
     async def hand_over(self) -> None:
         """Give the company away, after its last row was written; begin a new life."""
@@ -598,6 +636,7 @@ class CompanyNode:
                     if COMPANY in self._heirs:
                         LOG.info(GIVEN, node=to or "any")
             self._fence, self._lost = None, ""
+            self._has_begun, self._duties = False, None
             self._membership.ended()
             self._heirs, self._held, self._owners = {}, {}, {}
 

@@ -24,7 +24,7 @@ from actors.outbound.hints import take_hint
 from actors.protocol import RouteUnanswered
 from actors.schedule.messages import AppointmentsChanged
 from actors.webhooks.messages import SendNotices
-from connectors.app.nodes import LOOKS, CompanySeat, has_parts, is_shared
+from connectors.app.nodes import CompanySeat, has_parts, is_shared
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError
 from runtime.nodes.rows import ACCOUNT, COMPANY, PART
@@ -151,7 +151,7 @@ class SharedWork:
                     await self._end_accounts(going)
             except (KernelError, OSError, *UNANSWERED) as error:
                 LOG.warning("connectors not moved yet", why=str(error))
-            await self._node.wait_changed(self._node.ttl / LOOKS)
+            await self._node.wait_changed(self._node.look_every)
 
     async def _begin_accounts(self, new: frozenset[str]) -> None:
         LOG.info("this node runs connectors", connectors=", ".join(sorted(new)))
@@ -214,7 +214,7 @@ class SharedWork:
                     await self._release(going)
                 except (KernelError, *UNANSWERED) as error:
                     LOG.warning("parts not given away yet", why=str(error))
-            await self._node.wait_changed(self._node.ttl / LOOKS)
+            await self._node.wait_changed(self._node.look_every)
 
     async def _release(self, going: frozenset[int]) -> None:
         """Give those parts away of which nothing is under way."""

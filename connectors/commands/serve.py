@@ -302,6 +302,7 @@ async def _run_company(
         moved: tuple[Wait, ...] = ()
         ending: list[Callable[[], object]] = []
         if seat is not None:
+            seat.node.note_begun()
             nursery.start_soon(_publish, seat.node, reloading)
             moved = (noting(reasons, LOST, seat.node.wait_lost),)
             if seat.peers is None or forwarder is None:

@@ -49,7 +49,7 @@ CONNECT_WITHIN = 2.0
 AGAIN = 0.05
 """Seconds between two looks where a chat is worked on."""
 
-LOOK_EVERY = 0.5
+LOOK_EVERY = 0.1
 """Seconds between two looks whether the node that was asked still works on it."""
 
 

@@ -14,6 +14,7 @@ gets moves; when one leaves, only what it had.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from hashlib import sha256
@@ -23,10 +24,23 @@ import msgspec
 
 from runtime.nodes.rows import LeaseRow, Member, NodeRow
 
+LOOKS = 6
+"""How often a node shows life, and looks at the others, in `ttl` seconds."""
+
+LOOK_WITHIN = 1.0
+"""Seconds between two looks at most: so much later than after `ttl` a death may be
+noticed, however long that is."""
+
+SOON = 0.1
+"""Seconds until a node looks again that is about to be given a lease."""
+
+ROUNDING = 0.001
+"""Seconds, so that what is due is due when somebody looks."""
+
 READS = 4
 """How often a row must have been read unchanged before its node is suspected."""
 
-MOVES = 8
+MOVES = 16
 """Planned moves under way at once."""
 
 Barred = Mapping[str, Collection[str]]
@@ -141,7 +155,8 @@ class MembershipPlan(msgspec.Struct, frozen=True):
     """Leases that it has lost: end what acts for them at once."""
 
     drain: dict[str, str]
-    """Leases to be given away, by whom to: finish, flush, then give."""
+    """Leases to be given away, by whom to (empty: to nobody, and who can takes them):
+    finish, flush, then give."""
 
     take_over: TakeOver | None
     adopt: dict[str, str]
@@ -164,6 +179,15 @@ class Suspicion:
         self._ttl = ttl
         self._seen: dict[str, tuple[NodeRow, float, int]] = {}
         self._last = float("-inf")
+
+    def due(self, now: float) -> float:
+        """Give the seconds until some node may be suspected; infinite: none may."""
+        ends = (
+            since + self._ttl - now
+            for row, since, _ in self._seen.values()
+            if row.state == "up" and row.id != self._me
+        )
+        return min((each for each in ends if each > 0), default=math.inf)
 
     def read(self, now: float, nodes: Collection[NodeRow]) -> tuple[NodeRow, ...]:
         """Take in what was just read; give those that are suspected.
@@ -208,6 +232,23 @@ class Membership:
         self._changed = float("-inf")
         self._is_leaving = False
         self._barred = NOTHING_BARRED
+        self._is_next = False
+        self._wanted_since: dict[tuple[str, int, str], float] = {}
+
+    @property
+    def look_every(self) -> float:
+        """Seconds between two looks, if nothing is due sooner."""
+        return min(self._ttl / LOOKS, LOOK_WITHIN)
+
+    def next_look(self, now: float) -> float:
+        """Give the seconds until it is to look again; by the last plan.
+
+        Who was last seen alive just after a look is suspected at the end of `ttl`, not
+        at the first look after it: else conversations would be silent for that long.
+        """
+        if self._is_next:
+            return SOON
+        return min(self.look_every, self._suspicion.due(now) + ROUNDING)
 
     @property
     def member(self) -> Member | None:
@@ -244,6 +285,11 @@ class Membership:
         """Whether it could not renew its row for so long that others take over."""
         return self._member is not None and now - self._renewed >= self._ttl
 
+    @property
+    def is_leaving(self) -> bool:
+        """Whether it gives all away."""
+        return self._is_leaving
+
     def leave(self) -> None:
         """Give all away from now on, and take nothing."""
         self._is_leaving = True
@@ -258,11 +304,17 @@ class Membership:
         nodes: Collection[NodeRow],
         leases: Collection[LeaseRow],
         barred: Barred = NOTHING_BARRED,
+        begun: Collection[str] = (),
     ) -> MembershipPlan:
         """Decide from rows that were just read.
 
+        While some nodes have begun, others are given nothing, and give up what they
+        have: a process that was killed and is started again shows life long before it
+        can answer.
+
         Args:
             now: seconds on this machine's monotonic clock, when the read was sent.
+            begun: the nodes that answer already; empty: nobody says so.
         """
         self._barred = barred
         suspected = self._suspicion.read(now, nodes)
@@ -270,11 +322,17 @@ class Membership:
         alive = up - {row.id for row in suspected}
         if self._is_leaving:
             alive.discard(self._me)
+        able = alive.intersection(begun) or alive
+        self._is_next = any(
+            row.wanted == self._me and row.owner != self._me for row in leases
+        )
         mine = {
             row.name: row.epoch
             for row in leases
             if row.owner == self._me and row.epoch > self._given.get(row.name, 0)
         }
+        want = self._wanted(now, nodes, leases, able)
+        self._is_next = self._is_next or self._me in want.values()
         end = tuple(
             name for name, epoch in self._held.items() if mine.get(name) != epoch
         )
@@ -283,24 +341,40 @@ class Membership:
         return MembershipPlan(
             start=start,
             end=end,
-            drain=self._drained(leases, alive),
-            take_over=self._take_over(nodes, suspected, leases, alive),
-            adopt=self._adopted(leases, alive),
-            want=self._wanted(now, nodes, leases, alive),
+            drain=self._drained(now, leases, alive, able),
+            take_over=self._take_over(nodes, suspected, leases, able),
+            adopt=self._adopted(leases, able),
+            want=want,
         )
 
     def _drained(
-        self, leases: Collection[LeaseRow], alive: Collection[str]
+        self,
+        now: float,
+        leases: Collection[LeaseRow],
+        alive: Collection[str],
+        able: Collection[str],
     ) -> dict[str, str]:
+        mine = [row.name for row in leases if row.owner == self._me]
         if self._is_leaving:
-            mine = [row.name for row in leases if row.owner == self._me]
-            return homes(mine, leases, alive, self._barred)
-        return {
-            row.name: row.wanted
+            return homes(mine, leases, able, self._barred)
+        if able and self._me not in able:
+            # Whoever takes them is alive; who has begun may have died since.
+            return dict.fromkeys(mine, "")
+        going = {
+            (row.name, row.epoch, row.wanted)
             for row in leases
             if row.owner == self._me and row.wanted not in {"", self._me}
             if row.wanted in alive
             if row.name not in self._barred.get(row.wanted, ())
+        }
+        before = self._wanted_since
+        self._wanted_since = {each: before.get(each, now) for each in going}
+        # Why not at once: until then, who is to have it has seen that, and looks often.
+        # Else nobody would work on it until that node looks the next time.
+        return {
+            name: to
+            for (name, _, to), since in self._wanted_since.items()
+            if now - since >= self.look_every
         }
 
     def _take_over(

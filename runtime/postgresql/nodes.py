@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -71,6 +71,9 @@ class NodeCard(msgspec.Struct, frozen=True):
     accounts: tuple[str, ...] | None = None
     """Leases of connectors of its own that it can act for; None: it does not say."""
 
+    has_begun: bool | None = None
+    """Whether it answers, and does not only show life; None: it does not say."""
+
     shares_work: bool | None = None
     """Whether it works beside the one that runs the company; None: it does not say."""
 
@@ -99,6 +102,9 @@ class NodesLook(msgspec.Struct, frozen=True):
     barred: dict[str, frozenset[str]] = {}
     """By node, the leases of connectors that its settings do not name: it has refused
     those that do, or has not read them yet."""
+
+    begun: frozenset[str] = frozenset()
+    """The nodes that said that they answer, in this life or in their last one."""
 
 
 class NodeDesk:
@@ -197,19 +203,23 @@ class NodeDesk:
             leases = tuple(
                 LeaseRow(*row) for row in rows_of(db, statements.READ_LEASES)
             )
-            return NodesLook(nodes, leases, _barred(db, leases))
+            found = rows_of(db, READ_CARDS)
+            cards = {node: read_card(card) for node, card in found}
+            begun = frozenset(name for name, card in cards.items() if card.has_begun)
+            return NodesLook(nodes, leases, barred_by(cards, leases), begun)
 
     def carry_out(self, plan: MembershipPlan, look: NodesLook) -> bool:
         """Do what a plan says of others and of what nobody has.
 
         Returns:
-            Whether leases may have changed hands.
+            Whether leases may have changed hands: look again at once.
         """
         has_moved = False
         with self._server.told():
             db = self._connected()
             if plan.take_over is not None:
-                has_moved = self._take_over(db, statements.take_over(plan.take_over))
+                self._take_over(db, statements.take_over(plan.take_over))
+                has_moved = True  # or another node took over just before
             if plan.adopt:
                 lives, take = statements.adopt(
                     self._node, self._incarnation, plan.adopt
@@ -228,14 +238,13 @@ class NodeDesk:
     def _fenced(self) -> FencedError:
         return FencedError(f"another node took over from node {self._node!r}")
 
-    def _take_over(self, db: Db, steps: tuple[Statement, ...]) -> bool:
+    def _take_over(self, db: Db, steps: tuple[Statement, ...]) -> None:
         end_sessions, *rest = steps
         self._run(db, end_sessions)
         with db.transaction():
             for number, step in enumerate(rest):
                 if not self._run(db, step) and number == 0:
-                    return False  # it lives
-        return True
+                    return  # it lives, or has been fenced
 
     def give(self, owners: dict[str, str]) -> None:
         """Give leases away; what this node still sends under them is refused."""
@@ -314,12 +323,11 @@ def rows_of_named(db: Db, text: str, values: dict[str, Any]) -> list[tuple[Any, 
     return cursor.fetchall() if cursor.description else []
 
 
-def _barred(db: Db, leases: Collection[LeaseRow]) -> dict[str, frozenset[str]]:
+def barred_by(
+    cards: Mapping[str, NodeCard], leases: Collection[LeaseRow]
+) -> dict[str, frozenset[str]]:
     """Find by node the leases of connectors that it cannot act for."""
     accounts = {row.name for row in leases if row.name.startswith(ACCOUNT)}
-    if not accounts:
-        return {}
-    cards = {node: read_card(card) for node, card in rows_of(db, READ_CARDS)}
     return {
         node: frozenset(accounts.difference(card.accounts))
         for node, card in cards.items()

@@ -1,8 +1,9 @@
 """Plays many seeds: `python -m tests.nodes_simulation --seeds 1000`.
 
 Prints what was wrong in each seed that failed, with the command that plays it again.
+Then, of every twentieth, how long conversations are silent when one thing goes wrong.
 With `--mistakes` each planted mistake is played until it is found. Ends with status 1
-if a seed failed, or a mistake was not found.
+if a seed failed, a silence was too long, or a mistake was not found.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 from tests.nodes_simulation.mistakes import MISTAKES
+from tests.nodes_simulation.silence import LONGEST, longest
 from tests.nodes_simulation.world import Result, play
 
 SHOWN = 5
@@ -35,6 +37,25 @@ def tell(result: Result) -> None:
     for breach in result.breaches[:SHOWN]:
         say(f"  {breach}")
     say(f"  faults: {', '.join(result.faults) or 'none'}")
+
+
+def play_silence(seeds: Sequence[int], jobs: int) -> bool:
+    """Play each kind of silence; tell whether all kept within what is promised."""
+    plays = [(seed, kind) for kind in LONGEST for seed in seeds]
+    found: dict[str, list[tuple[float, int]]] = {kind: [] for kind in LONGEST}
+    with ProcessPoolExecutor(jobs) as pool:
+        for seconds, seed, kind in pool.map(longest, plays, chunksize=5):
+            found[kind].append((seconds, seed))
+    is_all = True
+    for kind, waits in found.items():
+        waits.sort()
+        middle, (worst, seed) = waits[len(waits) // 2][0], waits[-1]
+        is_all = is_all and worst <= LONGEST[kind]
+        say(
+            f"{kind}: the longest silence is {middle:.2f} s in the middle,"
+            f" {worst:.2f} s at most (seed {seed}); promised {LONGEST[kind]:.1f} s"
+        )
+    return is_all
 
 
 def first_found(mistake: str, seeds: Sequence[int]) -> Result | None:
@@ -57,13 +78,15 @@ def play_right(seeds: Sequence[int], jobs: int) -> bool:
             if result.breaches:
                 failed += 1
                 tell(result)
+    some = [seed for seed in seeds if seed % 20 == 0]
+    is_quiet = not some or play_silence(some, jobs)
     seconds = time.perf_counter() - began
     counts = ", ".join(f"{n} {what}" for what, n in sorted(happened.items()))
     say(
         f"\n{len(seeds)} seeds, {events} events, {failed} failed; nodes {counts};"
         f" {seconds:.1f} s on {jobs} jobs"
     )
-    return not failed
+    return is_quiet and not failed
 
 
 def play_mistakes(seeds: Sequence[int], jobs: int) -> bool:

@@ -29,6 +29,16 @@ class Breach(msgspec.Struct, frozen=True):
         return f"{self.at:8.3f} {self.rule}: {self.text}"
 
 
+class Wait(msgspec.Struct, frozen=True):
+    """For how long nobody worked on a message."""
+
+    name: str
+    begun: float
+    """When somebody did; virtual seconds."""
+
+    seconds: float
+
+
 class Checks:
     """Watches what becomes seen, what is sent, and what callers are told.
 
@@ -47,7 +57,26 @@ class Checks:
         self._last_sent: dict[str, int] = {}
         self._attempts: set[tuple[str, int, str]] = set()
         self._done: dict[int, bool] = {}
+        self.waits: list[Wait] = []
+
+        self._waiting: dict[str, float] = {}
+        """By message since when nobody works on it."""
+
+        self._worked_on: dict[str, int] = {}
+        """By message that somebody works on, its part."""
         self._effects: Counter[str] = Counter()
+
+    def struck(self, node: str) -> None:
+        """Take note that nobody works on what a node had under way."""
+        leases = self._world.server.tables["lease"]
+        for name, part in self._worked_on.items():
+            if leases["lease", f"part/{part}"]["owner"] == node:
+                self._waiting.setdefault(name, self._world.loop.now)
+
+    def _is_worked_on(self, name: str) -> None:
+        now = self._world.loop.now
+        since = self._waiting.pop(name, now)
+        self.waits.append(Wait(name, now, now - since))
 
     def breach(self, rule: str, text: str) -> None:
         self.breaches.append(Breach(self._world.loop.now, rule, text))
@@ -80,6 +109,9 @@ class Checks:
         if before is None or before["epoch"] == row["epoch"]:
             return
         name, old = row["name"], before["owner"]
+        for message, part in self._worked_on.items():
+            if name == f"part/{part}":
+                self._waiting.setdefault(message, self._world.loop.now)
         if row["epoch"] < before["epoch"]:
             self.breach("epochs grow", f"{name}: {before['epoch']} to {row['epoch']}")
         claims = txn.claim.get("leases", {}).get(name)
@@ -102,6 +134,10 @@ class Checks:
         name = row["name"]
         if before is None:
             self._world.heard_of(name)
+            self._waiting[name] = self._world.loop.now
+        elif row["state"] == "running":
+            self._is_worked_on(name)
+            self._worked_on[name] = row["part"]
         if not row["place"] or (before is not None and before["place"]):
             return
         del txn
@@ -113,6 +149,9 @@ class Checks:
     def _journal(self, txn: Transaction, row: Row, before: Row | None) -> None:
         del txn
         self.answers[row["name"]] += 1
+        self._is_worked_on(row["name"])
+        self._worked_on.pop(row["name"], None)
+        self._world.answered(row["name"])
         if before is not None or self.answers[row["name"]] > 1:
             self.breach("once", f"{row['name']} was answered twice")
         if row["claimed"] != row["epoch"]:

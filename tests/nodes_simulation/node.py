@@ -101,6 +101,8 @@ class Node:
         self._begin()
 
     def _begin(self) -> None:
+        self.has_begun = False
+        self.announced = 0.0
         self.rules = Membership(self.name, TTL)
         if self.world.wrong("wall clock"):
             self.rules._suspicion = WallSuspicion(self.world, self.name)
@@ -146,6 +148,7 @@ class Node:
         while self.is_up:
             yield from self._join()
             self._tasks = [
+                self.host.spawn(self._starting()),
                 self.host.spawn(self._writing()),
                 self.host.spawn(self._reading()),
             ]
@@ -157,7 +160,9 @@ class Node:
             runs = [modelled(each) for each in sql.join(self.name)]
             sent = self.now()
             try:
-                answers = yield from self.connect().call(["begin", *runs, "commit"])
+                card = _put_card(self.name, has_begun=False)
+                together: list[Run | str] = ["begin", *runs, card, "commit"]
+                answers = yield from self.connect().call(together)
             except (LostError, RefusedError):
                 self._reset()
                 yield 0.5
@@ -169,9 +174,22 @@ class Node:
             self.rules.joined(sent, Member(self._incarnation, self._fence, leases))
             return
 
+    def _starting(self) -> Steps:
+        """Start what answers, which takes a while; then have it work on what there is.
+
+        As `serve` does: it shows life from the beginning.
+        """
+        yield self.world.begin_within()
+        self.has_begun = True
+        for holding in self.holdings.values():
+            self._start_work(holding)
+        self._look.keep()
+        yield self.submit(_put_card(self.name, has_begun=True), ())
+
     def _end(self) -> None:
         """End all that acts for a lease, at once: its memory is of another life."""
         self.rules.ended()
+        self.has_begun = False
         for unit in self._queue:
             unit.promise.keep(FencedError())
         self._queue.clear()
@@ -185,11 +203,11 @@ class Node:
     def _beating(self) -> Steps:
         connection = self.connect()
         runs = [self._statement(sql.BEAT), modelled(sql.Statement(sql.READ_NODES, {}))]
-        runs.append(modelled(sql.Statement(sql.READ_LEASES, {})))
+        runs += [modelled(sql.Statement(sql.READ_LEASES, {})), _rows_of("card", None)]
         while self.rules.member is not None and self.is_up:
             sent = self.now()
             try:
-                beaten, nodes, leases = yield from connection.call(runs)
+                beaten, nodes, leases, cards = yield from connection.call(runs)
             except (LostError, RefusedError):
                 connection = self.connect()
                 if self.rules.is_lost(self.now()):
@@ -201,9 +219,17 @@ class Node:
             self.rules.renewed(sent)
             self.world.beaten[self.name] = self.world.wall(self.name)
             rows = [NodeRow(**row) for row in nodes]
-            plan = self.rules.plan(sent, rows, [LeaseRow(**row) for row in leases])
+            begun: set[str] = {card["node"] for card in cards if card["has_begun"]}
+            begun.discard(self.name)
+            if self.has_begun:
+                begun.add(self.name)
+            if self.world.wrong("keeps all"):
+                begun.clear()
+            owned = [LeaseRow(**row) for row in leases]
+            plan = self.rules.plan(sent, rows, owned, begun=begun)
             yield from self._carry_out(plan, {row["name"]: row for row in leases})
-            yield TTL / 3
+            if plan.take_over is None and not plan.adopt:
+                yield self.rules.next_look(self.now())
 
     def _statement(self, text: str, **values: Any) -> Run:
         own = {"node": self.name, "incarnation": self._incarnation}
@@ -216,15 +242,25 @@ class Node:
             self._drop(name)
         for name, epoch in plan.start.items():
             self._hold(name, epoch)
+        yield from self._begin_to_drain(plan, leases)
+        if plan.take_over is not None:
+            yield from self._take_over(plan.take_over, leases)
+        if plan.adopt:
+            yield self.submit(modelled(sql.give("", plan.adopt)), ())
+        yield from self._want(plan.want, leases)
+
+    def _begin_to_drain(self, plan: MembershipPlan, leases: dict[str, Row]) -> Steps:
+        """Give leases away; who leaves says so first, and waits until it is seen."""
+        if self.rules.is_leaving:
+            if not self.announced:
+                yield from self._want(plan.drain, leases)
+                self.announced = self.now()
+            if self.now() - self.announced < self.rules.look_every:
+                return
         for name, to in plan.drain.items():
             if name in self.holdings and not self.holdings[name].is_draining:
                 self.holdings[name].is_draining = True
                 self.host.spawn(self._drain(self.holdings[name], to))
-        if plan.take_over is not None:
-            yield from self._take_over(plan.take_over, leases)
-        if plan.adopt:
-            self.submit(modelled(sql.give("", plan.adopt)), ())
-        yield from self._want(plan.want, leases)
 
     def _want(self, moves: dict[str, str], leases: dict[str, Row]) -> Steps:
         connection = self.connect()
@@ -255,7 +291,14 @@ class Node:
         connection.close()
 
     def _drain(self, holding: Holding, to: str) -> Steps:
+        """Give a lease away: at rest, or when this node leaves and waited long enough.
+
+        A node that stays goes on with what is under way, and tries again later.
+        """
         waited = 0.0
+        if holding.hand and not (self.rules.is_leaving or self.world.wrong("drain")):
+            holding.is_draining = False
+            return
         while holding.hand and waited < DRAIN and not self.world.wrong("drain"):
             waited += 0.1
             yield 0.1
@@ -305,7 +348,12 @@ class Node:
             return
         self._drop(name)
         holding = self.holdings[name] = Holding(name, epoch)
-        kind = name.partition("/")[0]
+        if self.has_begun:
+            self._start_work(holding)
+        self._look.keep()
+
+    def _start_work(self, holding: Holding) -> None:
+        kind = holding.name.partition("/")[0]
         steps: list[Steps] = []
         if kind == "account":
             steps = [self._delivering(holding), self._polling(holding)]
@@ -314,7 +362,6 @@ class Node:
         elif kind == "keeper":
             steps = [self._keeping(holding)]
         holding.tasks = [self.host.spawn(each) for each in steps]
-        self._look.keep()
 
     def _drop(self, name: str) -> None:
         holding = self.holdings.pop(name, None)
@@ -425,7 +472,9 @@ class Node:
     def _reading(self) -> Steps:
         connection = self.connect()
         while True:
-            holdings = [x for x in self.holdings.values() if x.name.startswith("part")]
+            waited = self._waited()  # first: it is told meanwhile, too
+            mine = self.holdings.values() if self.has_begun else ()
+            holdings = [x for x in mine if x.name.startswith("part")]
             parts = {holding.part: holding for holding in holdings}
             if parts:
                 runs = [_rows_of(table, {*parts}) for table in work.READ]
@@ -438,7 +487,7 @@ class Node:
                 for holding in holdings:
                     if self.holdings.get(holding.name) is holding:
                         self._take_up(holding, inbox, out, brought)
-            yield self._waited()
+            yield waited
 
     def _take_up(
         self, holding: Holding, inbox: list[Row], out: list[Row], brought: list[Row]
@@ -625,6 +674,17 @@ def _believing(claim: Fence, fence: Run | None) -> Run:
             yield from ()
             return [{}]
         return (yield from fence(txn))
+
+    return run
+
+
+def _put_card(node: str, *, has_begun: bool) -> Run:
+    """Say how a node presents itself."""
+
+    def run(txn: Transaction) -> Work:
+        yield ("card", node)
+        txn.put(("card", node), {"node": node, "has_begun": has_begun})
+        return [{"is_done": True}]
 
     return run
 

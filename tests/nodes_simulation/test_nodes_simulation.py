@@ -8,10 +8,14 @@ import pytest
 
 from tests.nodes_simulation.__main__ import first_found
 from tests.nodes_simulation.mistakes import MISTAKES
+from tests.nodes_simulation.silence import KEEPS_ALL, LONGEST, silence
 from tests.nodes_simulation.world import KINDS, play
 
 # Chosen: a second and a half; `python -m tests.nodes_simulation` plays a thousand.
 SEEDS = range(40)
+
+SILENT_SEEDS = range(3)
+"""Of each kind; `python -m tests.nodes_simulation` plays more."""
 
 QUICK = ("cache", "no attempt", "new key", "part's lease", "short cut", "wall clock")
 """Mistakes that a few seeds find; the second tier plays all."""
@@ -27,6 +31,18 @@ def test_whatever_fails_nothing_is_lost_doubled_or_out_of_order() -> None:
         struck |= {fault.split()[1] for fault in result.faults}
     assert struck == {*KINDS}
     assert min(happened["fenced"], happened["taken"], happened["given"]) > 20
+
+
+@pytest.mark.parametrize("kind", LONGEST)
+def test_conversations_go_on_within_the_time_that_is_promised(kind: str) -> None:
+    waits = [silence(seed, kind)[-1] for seed in SILENT_SEEDS]
+    assert max(waits) <= LONGEST[kind], waits.index(max(waits))
+
+
+def test_a_node_that_is_only_starting_would_keep_conversations_waiting() -> None:
+    seed = 51  # found by a look at a hundred
+    assert silence(seed, "crash", KEEPS_ALL)[-1] > LONGEST["crash"]
+    assert silence(seed, "crash")[-1] <= LONGEST["crash"]
 
 
 def test_one_seed_gives_one_run() -> None:

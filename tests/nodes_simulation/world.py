@@ -139,6 +139,10 @@ class World:
 
     # ------------------------------------------------------------------ one's time
 
+    def begin_within(self) -> float:
+        """Give the seconds from a node's first sign of life until it answers."""
+        return self.dice.choice((0.2, 1.0, self.dice.uniform(2.0, 10.0)))
+
     def wall(self, node: str) -> float:
         """Give the time of day on a node's clock."""
         return self.loop.now + self._walls[node]
@@ -181,6 +185,7 @@ class World:
             return 0
         seconds = self._stops.pop(node)
         self.nodes[node].host.pause(seconds)
+        self.checks.struck(node)
         self._trouble(node, seconds)
         return self.dice.randrange(1, count) if count > 1 else 0
 
@@ -368,6 +373,9 @@ class World:
         """Take note that a message is stored."""
         self.known.add(name)
 
+    def answered(self, name: str) -> None:
+        """Take note that a message is answered."""
+
     def before(self, name: str) -> list[str]:
         """Name the messages that were acknowledged before this one was first sent."""
         sent = self._first_sent.get(name, 0.0)
@@ -417,7 +425,10 @@ class World:
         elif kind == "replica":
             self._lose_replica()
         elif up:
-            self._strike_node(kind, self.dice.choice(up))
+            node = self.dice.choice(up)
+            if kind in {"crash", "pause", "cut"}:
+                self.checks.struck(node.name)
+            self._strike_node(kind, node)
 
     def _lose_replica(self) -> None:
         if self._waiting or self.loop.now < self._replica_back:

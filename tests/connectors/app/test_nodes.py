@@ -415,6 +415,32 @@ async def test_a_bot_goes_to_no_node_that_has_refused_the_settings_with_it(
                 await refusing.wait_changed(0.1)
 
 
+async def test_a_node_that_comes_back_gives_up_what_others_can_do_until_it_has_begun(
+    tmp_path: Path,
+) -> None:
+    emptied()
+    # So long that nobody is taken over from, however slow the machine is.
+    first, second = (settings(tmp_path, name) for name in ("a", "b"))
+    first, second = (
+        replace(x, nodes=replace(x.nodes, ttl=60.0)) for x in (first, second)
+    )
+    with trio.fail_after(PATIENCE):
+        async with open_node(first) as node:
+            await node.wait_turn()
+            node.note_begun()
+            await node.look()
+            with shared().connect("tests") as db:
+                theirs = "name < 'part/2' OR name = 'company'"
+                moved = "UPDATE lease SET owner = 'b', epoch = epoch + 1 WHERE "
+                db.execute(moved.encode() + theirs.encode())
+            async with open_node(second) as again:
+                assert again.parts()[0] == frozenset(), "it has not begun"
+                while len(node.parts()[0]) < PARTS or not node.is_seated:
+                    assert not again.is_seated
+                    await node.look()
+                await again.wait_turn()
+
+
 def is_home(lease: str, node: str) -> bool:
     return homes([lease], [], {"a", "b"}) == {lease: node}
 

@@ -283,7 +283,7 @@ async def test_a_part_that_could_not_be_given_away_is_worked_on_as_before() -> N
 class GivenBot:
     """A node that was given a bot, and settings of which a file is missing at first."""
 
-    ttl = 0.0
+    look_every = 0.0
 
     def __init__(self) -> None:
         self.is_begun = trio.Event()

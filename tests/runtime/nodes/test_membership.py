@@ -86,8 +86,10 @@ def test_rows_read_before_a_lease_was_given_away_do_not_bring_it_back() -> None:
 def test_the_owner_gives_away_what_another_is_to_have() -> None:
     rules = joined()
     wanted = LeaseRow("part/1", "a", 1, wanted="b")
-    assert plan(rules, 0.0, {"a": 0, "b": 0}, wanted).drain == {"part/1": "b"}
-    assert not plan(rules, 2.0, {"a": 1}, wanted).drain, "who is to have it is gone"
+    found = plan(rules, 0.0, {"a": 0, "b": 0}, wanted)
+    assert not found.drain, "b may not have seen it yet, and would look too late"
+    assert plan(rules, 1.0, {"a": 1, "b": 0}, wanted).drain == {"part/1": "b"}
+    assert not plan(rules, 2.0, {"a": 2}, wanted).drain, "who is to have it is gone"
 
 
 def test_who_leaves_gives_all_away_and_takes_nothing() -> None:
@@ -120,6 +122,53 @@ def test_the_first_node_evens_out_once_it_is_calm() -> None:
     other = joined("b")
     plan(other, 0.0, {"a": 0, "b": 0}, *leases)
     assert not plan(other, 2 * TTL, {"a": 1, "b": 0}, *leases).want
+
+
+@given(
+    ttl=st.floats(2.0, 60.0),
+    died=st.floats(0.0, 1.0),
+    pauses=st.lists(st.floats(0.01, 1.0), min_size=200, max_size=200),
+)
+def test_a_death_is_noticed_a_look_later_than_after_ttl_at_most(
+    ttl: float, died: float, pauses: list[float]
+) -> None:
+    rules = Membership("a", ttl)
+    rules.joined(0.0, Member(1, 1, ()))
+    now = 0.0
+    for pause in pauses:
+        found = plan(rules, now, {"a": 0, "b": min(int(now * 100), int(died * 100))})
+        if found.take_over is not None:
+            break
+        # As often as it is to, or sooner, as it is when leases move.
+        now += min(pause * ttl, rules.next_look(now))
+    else:
+        pytest.fail("it was never noticed")
+    assert ttl - 0.01 <= now - died <= ttl + rules.look_every + 0.02
+    assert rules.look_every <= 1.0
+
+
+def test_a_node_that_is_about_to_be_given_a_lease_looks_often() -> None:
+    rules = joined("b")
+    plan(rules, 0.0, {"a": 0, "b": 0}, LeaseRow("part/1", "a", 1, wanted="b"))
+    assert rules.next_look(0.0) < 0.2
+    plan(rules, 0.1, {"a": 0, "b": 0}, LeaseRow("part/1", "b", 2))
+    assert rules.next_look(0.1) == rules.look_every
+    first, leases = joined(), [LeaseRow(f"part/{n}", "b", 1) for n in range(4)]
+    plan(first, 0.0, {"a": 0, "b": 0}, *leases)
+    found = plan(first, 2 * TTL, {"a": 1, "b": 1}, *leases)
+    assert {*found.want.values()} == {"a"}
+    assert first.next_look(2 * TTL) < 0.2, "it wants them for itself"
+
+
+def test_who_has_not_begun_gives_up_what_others_can_do() -> None:
+    rows = [NodeRow("a", 2, 0), NodeRow("b", 1, 5)]
+    mine, free = LeaseRow("part/1", "a", 1), LeaseRow("part/2", "", 0)
+    back = joined().plan(0.0, rows, [mine, free], begun={"b"})
+    assert (back.drain, back.adopt) == ({"part/1": ""}, {})
+    other = joined("b").plan(0.0, rows, [mine, free], begun={"b"})
+    assert other.adopt == {"part/2": "b"}
+    for begun in (set[str](), {"a", "b"}, {"gone"}):
+        assert not joined().plan(0.0, rows, [mine, free], begun=begun).drain
 
 
 @pytest.mark.parametrize(
