@@ -118,6 +118,12 @@ class Persona:
         """What people and clients call it."""
         return self.config.display_name or self.name
 
+    @cached_property
+    def known_as(self) -> str:
+        """What it is told of its name, and of what people call it."""
+        is_alike = self.shown.casefold() == self.name.casefold()
+        return self.shown if is_alike else f"{self.name} (people call you {self.shown})"
+
     @property
     def abilities(self) -> tuple[str, ...]:
         """Names of what it can do: its own tools, servers' tools and skills."""

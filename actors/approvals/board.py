@@ -144,6 +144,8 @@ class ApprovalBoard:
             arrived_at: when it came in, in monotonic seconds of this process; 0 if it
                 came before.
         """
+        if decision is None and not self._open:
+            return None  # as most often
         word = permissions.plain_word(inbound.text)
         if decision is None and word is None:
             return None

@@ -82,15 +82,17 @@ async def kept_apart(
         parsed: the same taken apart: whose names it calls.
     """
     asked = [x.agent for x in (*finished.delegations, *parsed.delegations)]
+    open_to = heard_by(
+        parsed, inbound, persona, services.collaboration, services.agent_access
+    )
+    if not asked and not open_to:
+        return ()  # as most often
     limits = persona.delegation_limits(services.limits.max_hops)
     now = services.clock.monotonic()
     verdicts = [
         loop_guard.may_delegate(inbound.chain, persona.name, each, limits, now)
         for each in dict.fromkeys(asked)
     ]
-    open_to = heard_by(
-        parsed, inbound, persona, services.collaboration, services.agent_access
-    )
     left = loop_guard.visible_turns_left(
         inbound, services.collaboration.visible_max_turns
     )

@@ -54,6 +54,8 @@ class SessionHooks:
 
     def ask(self, pending: PendingMessage, persona: Persona, session: Actor) -> bool:
         """Have hooks asked about a message; False if there are none to ask."""
+        if not self._services.hooks.specs:
+            return False  # as most often
         event, hooks = self._hooks_of(pending, persona.name)
         if not hooks:
             return False

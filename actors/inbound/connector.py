@@ -34,6 +34,7 @@ from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address, Inbound
 from actors.messages.tracing import TracedStep
 from actors.people import admission as gatekeeper, lookup as knowing
+from actors.people.access import Admit
 from actors.people.owners import note_owner
 from actors.protocol import (
     Deliver,
@@ -295,13 +296,12 @@ class Connector(Actor):
             self._services.metrics.messages.add(1, self._name, "stopping")
             raise StoppingError(STOPPING)
         decision = gatekeeper.decide(inbound, self._services)
-        attempt = gatekeeper.turn_away(self, inbound, decision, self._services)
-        if attempt is not None:
-            self._refuse(attempt)
-            gatekeeper.refuse_aloud(decision)
-            return False
-        self._store(inbound)
-        return None
+        if isinstance(decision, Admit):
+            self._store(inbound)
+            return None
+        self._refuse(gatekeeper.turn_away(self, inbound, decision, self._services))
+        gatekeeper.refuse_aloud(decision)
+        return False
 
     def _store(self, inbound: Inbound) -> None:
         services = self._services

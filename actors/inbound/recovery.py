@@ -172,9 +172,9 @@ class Recovery:
         if duties.parts is not None and not duties.has_chat(connector, chat):
             return ()
         chat, lines = commits.chat_stream(message.inbound), self._lines
-        is_left = lines.has_left(chat)
         # A session of the chat may not be up yet; it hears the old ones first.
-        place = lines.add(chat, message, is_late=is_left and self._is_due)
+        is_late = self._is_due and lines.has_left(chat)
+        place = lines.add(chat, message, is_late=is_late)
         if place is not None:
             return (place,)
         return () if self._is_due else self._hurry(chat)

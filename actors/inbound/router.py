@@ -372,9 +372,10 @@ class Router(Actor):
 
     def _finish(self, place: Place) -> None:
         """Take out a message that sessions have, or that is settled."""
-        self._checks.forget(place)
+        if place.check is not None:
+            self._checks.forget(place)
         self._lines.remove(place)
-        if place.message is not None:
+        if place.message is not None and not place.message.inbound.is_direct:
             self._stops.in_room(place.message.inbound)
 
     def _line_up(self, place: Place) -> None:

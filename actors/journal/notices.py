@@ -277,8 +277,7 @@ def of_answer(answer: Answer, agent: str, services: Services) -> tuple[Entry, ..
     Args:
         agent: whose answer; empty: no agent's.
     """
-    what = type_of(answer)
-    if not services.announcer or what is None:
+    if not services.announcer or (what := type_of(answer)) is None:
         return ()
     inbound, (state, reason) = answer.inbound, answer.settled
     data = of_inbound(inbound) | {"outcome": state, "reason": reason}

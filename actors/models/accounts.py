@@ -103,6 +103,10 @@ class UpdateCoolDownMetrics(msgspec.Struct, frozen=True):
     """A note to itself: show in the metrics which backends still cool down."""
 
 
+NOTHING_COOLS = (0, 0)
+"""No backend cools down, and no account is out."""
+
+
 class Accounts(Actor):
     """Chooses the account for each model call, or says why none may be made.
 
@@ -234,7 +238,8 @@ class Accounts(Actor):
         if verdict.is_held:
             self._services.metrics.budgets.add(1, "held")
             return CallLater(HELD_WAIT, is_held=True)
-        self._warn(verdict.softened)
+        if verdict.softened:
+            self._warn(verdict.softened)
         return self._choose(asked, verdict.downgrade_to)
 
     def _refuse(self, who: Spender, budget: Budget, until: float) -> OverBudget:
@@ -302,7 +307,7 @@ class Accounts(Actor):
 
     def _hold(self, call: str, held: Reservation) -> None:
         self._held[call] = held
-        self._spending.hold(call, held.who, held.estimate)
+        self._spending.budgets.hold(call, held.who, held.estimate)
         if held.turn not in self._turns:
             self._turns[held.turn] = set()
             self.watch(held.turn)
@@ -318,7 +323,7 @@ class Accounts(Actor):
         held = self._held.pop(call, None)
         if held is None:
             return
-        self._spending.free(call)
+        self._spending.budgets.free(call)
         if not held.is_void:
             self._pool.end(held.backend, held.probed_at)
         calls = self._turns.get(held.turn)
@@ -343,15 +348,14 @@ class Accounts(Actor):
         if is_void:
             LOG.info("call of earlier settings ended", outcome=outcome)
         elif outcome == "ok":
-            was_out = backend.account in self._pool.out
-            self._pool.succeeded(backend, self._services.clock.monotonic())
-            if was_out and backend.account not in self._pool.out:
+            if self._pool.succeeded(backend, self._services.clock.monotonic()):
                 self._tell_owners(LET_IN.format(account=backend.account))
         elif outcome != "cancelled":
             self._failed(ended, outcome)
         if self._is_node and not is_void and outcome != "cancelled":
             self._tell_nodes(backend)
-        self._show_cool_downs()
+        if outcome != "ok" or self._shown_cool_downs != NOTHING_COOLS:
+            self._show_cool_downs()
 
     def _store(self, paid: PaidCall) -> None:
         # The next incarnation takes over this very dict.
@@ -436,7 +440,7 @@ class Accounts(Actor):
         if (old.budgets, old.zone) != (new.budgets, new.zone):
             self._spending = Spending(self._services, new, self._spending.unstored)
             for call, held in self._held.items():
-                self._spending.hold(call, held.who, held.estimate)
+                self._spending.budgets.hold(call, held.who, held.estimate)
         self._show_cool_downs()
         await close(self._unused())
 

@@ -366,8 +366,8 @@ class Limiter(Actor):
             self._moved_at.pop(model, None)
             if model not in self._held:
                 self._last.pop(model, None)
-        if self._shown is not None:
-            self._shown.set(len(queue or ()), model)
+        if self._shown is not None and queue is not None:
+            self._shown.set(len(queue), model)
 
     def _may_hold(self, model: str, owner: Owner, asked: AcquirePermit | None) -> bool:
         """Whether an owner, and each name before it, may have one more permit."""

@@ -388,24 +388,28 @@ class Pool:
             self._circuit(backend).end(probed_at)
             self._circuit(backend.account).end(probed_at)
 
-    def succeeded(self, backend: Backend, now: float) -> None:
+    def succeeded(self, backend: Backend, now: float) -> bool:
         """Close its circuit, and its account's.
 
         While the provider asks for rest, or the quota is used up, that is kept: the
         call had begun before. So had one that ends well while its account is left
         alone for its key: it does not prove the key, but the next call may.
+
+        Returns:
+            Whether its account takes its key again.
         """
         account = self._circuits.get(backend.account)
-        if account is not None and account.required_until > now:
+        is_taken = account is not None and account.required_until <= now
+        if account is not None and not is_taken:
             account.until = account.required_until = now
         else:
             self._circuits.pop(backend.account, None)
         circuit = self._circuits.get(backend)
-        if circuit is None:
-            return
-        circuit.succeeded(now)
-        if circuit.is_closed:
-            self._circuits.pop(backend, None)
+        if circuit is not None:
+            circuit.succeeded(now)
+            if circuit.is_closed:
+                del self._circuits[backend]
+        return is_taken
 
     def failed(
         self,

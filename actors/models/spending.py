@@ -84,7 +84,7 @@ class Spending:
         self, services: Services, catalogue: Catalogue, unstored: dict[str, PaidCall]
     ) -> None:
         self._services = services
-        self._budgets = Budgets(catalogue.budgets, catalogue.zone)
+        self.budgets = Budgets(catalogue.budgets, catalogue.zone)
         self._has_budgets = bool(catalogue.budgets)
         self._is_read = not catalogue.budgets
         self.unstored = unstored
@@ -98,7 +98,7 @@ class Spending:
 
         They are not at first, and when the clock was set back to a period before.
         """
-        return self._is_read and self._budgets.knows(self._services.clock.wall())
+        return self._is_read and self.budgets.knows(self._services.clock.wall())
 
     async def read(self) -> None:
         """Add up the ledger; without the disk they stay unknown."""
@@ -109,7 +109,7 @@ class Spending:
 
     async def _read(self, now: float) -> None:
         self._is_read = False
-        after = (self._budgets.begin(now), 0)
+        after = (self.budgets.begin(now), 0)
         while not self._is_read:
             rows = await self._services.store.records_since(CALL, *after, PAGE)
             for row in rows:
@@ -117,7 +117,7 @@ class Spending:
                 after = (row.at, row.number)
             self._is_read = len(rows) < PAGE
         for call in self.unstored.values():
-            self._budgets.enter(call.body.who, call.body.amount, call.at)
+            self.budgets.enter(call.body.who, call.body.amount, call.at)
             self._counted.append(call.id)
 
     async def read_on(self) -> None:
@@ -151,26 +151,18 @@ class Spending:
         self._counted.append(row.id)
         body = read_row(row, CallRecord)
         if body is not None:
-            self._budgets.enter(body.who, body.amount, row.at)
+            self.budgets.enter(body.who, body.amount, row.at)
         else:
             self._services.metrics.budgets.add(1, "unread")
 
     def verdict(self, who: Spender) -> BudgetCheck:
         """Say whether a call may begin."""
-        return self._budgets.verdict(who, self._services.clock.wall())
+        return self.budgets.verdict(who, self._services.clock.wall())
 
     def left(self) -> tuple[tuple[str, str, str, float], ...]:
         """Give what is left of each budget, as `BudgetsLeft` is answered."""
-        found = self._budgets.left(self._services.clock.wall())
+        found = self.budgets.left(self._services.clock.wall())
         return tuple((x.scope, x.who, x.period, part) for x, part in found)
-
-    def hold(self, call: str, who: Spender, amount: Amount) -> None:
-        """Hold back what a call may cost."""
-        self._budgets.hold(call, who, amount)
-
-    def free(self, call: str) -> None:
-        """Hold nothing back any more for a call."""
-        self._budgets.free(call)
 
     def enter(self, call: str, who: Spender, spent: Spent) -> PaidCall:
         """Count a call that has ended; give what is to be stored of it."""
@@ -180,7 +172,7 @@ class Spending:
         self.unstored[call] = paid
         self._counted.append(call)
         if self._is_read:
-            self._budgets.enter(who, body.amount, paid.at)
+            self.budgets.enter(who, body.amount, paid.at)
         return paid
 
 

@@ -67,9 +67,9 @@ class Receipts:
     __slots__ = (
         "_committer",
         "_connector",
-        "_said",
         "_services",
         "_waiting",
+        "said",
     )
 
     def __init__(self, connector: str, services: Services) -> None:
@@ -79,7 +79,8 @@ class Receipts:
         self._waiting: dict[str, Receipt] = {}
         # Oldest first. Why no deque: an empty one takes 600 bytes, for each chat; and
         # each message looks its id up here.
-        self._said: dict[str, None] = {}
+        self.said: dict[str, None] = {}
+        """Ids of recent deliveries that were sent or given up, oldest first."""
 
     @property
     def are_stored(self) -> bool:
@@ -89,31 +90,22 @@ class Receipts:
     @property
     def are_refused(self) -> bool:
         """Whether the disk has refused a receipt that is not stored yet."""
-        return self._committer.is_refused
+        return self._committer.refused > 0
 
     @property
     def waiting(self) -> tuple[Receipt, ...]:
         """The receipts that are not stored yet, oldest first."""
         return tuple(self._waiting.values())
 
-    @property
-    def said(self) -> tuple[str, ...]:
-        """Ids of recent deliveries that were sent or given up, oldest first."""
-        return tuple(self._said)
-
     def remember(self, said: tuple[str, ...]) -> None:
         """Add ids of recent deliveries, such as those of the incarnation before."""
-        self._said.update(dict.fromkeys(said))
-        while len(self._said) > REMEMBERED:
-            del self._said[next(iter(self._said))]
-
-    def has_said(self, delivery_id: str) -> bool:
-        """Whether a delivery was sent or given up recently."""
-        return delivery_id in self._said
+        self.said.update(dict.fromkeys(said))
+        while len(self.said) > REMEMBERED:
+            del self.said[next(iter(self.said))]
 
     def forget(self, delivery_id: str) -> None:
         """Allow a delivery to be sent once more."""
-        self._said.pop(delivery_id, None)
+        self.said.pop(delivery_id, None)
 
     def is_waiting(self, delivery_id: str) -> bool:
         """Whether a delivery's receipt is not stored yet."""
@@ -362,7 +354,7 @@ class Courier(Actor):
         for receipt in reversed(self._receipts.waiting):
             self.requeue(StoreReceipt(receipt))
         asked = self._sending.attempts if self._sending is not None else 0
-        said, line = self._receipts.said, self._line.deliveries
+        said, line = tuple(self._receipts.said), self._line.deliveries
         drafts = self._drafting.open
         self.requeue(
             CourierState(said, self._in_hand, asked, self._handed_back, line, drafts)
@@ -429,7 +421,7 @@ class Courier(Actor):
         # Why the second: one that was just sent, with an unstored receipt, comes again.
         if message.is_by_hand and not self._receipts.is_waiting(delivery_id):
             self._receipts.forget(delivery_id)
-        if self._receipts.has_said(delivery_id):
+        if delivery_id in self._receipts.said:
             # Handed over twice: by a session and, around a restart, from the outbox.
             if not self._receipts.is_waiting(delivery_id):
                 self._receipts.tell_delivered(delivery_id, self)

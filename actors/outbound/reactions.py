@@ -117,11 +117,6 @@ class ReactionSender(Actor):
         self.after(wait, ReactAgain(wanted))
 
 
-def received(inbound: Inbound, agent: str, session: Actor, services: Services) -> None:
-    """Show that an agent will answer a message."""
-    _acknowledge(inbound, agent, "received", session, services)
-
-
 def concluded(
     answer: Answer, attempts: int, agent: str, session: Actor, services: Services
 ) -> None:
@@ -140,17 +135,18 @@ def concluded(
     is_silent = {each.kind for each in answer.deliveries} <= {"silence"}
     ended: Stage = "silent" if is_silent else "answered"
     stage: Stage = "failed" if state != "replied" or troubles else ended
-    _acknowledge(answer.inbound, agent, stage, session, services)
+    acknowledge(answer.inbound, agent, stage, session, services)
 
 
 def withdrawn(inbound: Inbound, agent: str, session: Actor, services: Services) -> None:
     """Remove the reaction: somebody else has settled the message."""
-    _acknowledge(inbound, agent, "silent", session, services)
+    acknowledge(inbound, agent, "silent", session, services)
 
 
-def _acknowledge(
+def acknowledge(
     inbound: Inbound, agent: str, stage: Stage, session: Actor, services: Services
 ) -> None:
+    """Show at a message of people which stage its answer has reached."""
     connector = inbound.address.connector
     # One of the agents that hear it has the message itself, the others have copies.
     is_from_people = not (inbound.chain.agents or inbound.occasion or inbound.copy_of)

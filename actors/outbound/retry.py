@@ -230,13 +230,9 @@ class DeliveryProgress:
                 return self._learn(event)
 
     def _begin(self) -> Effect:
-        if self._is_in_doubt:
+        if self._was_sending and not self._is_repeatable:
             return self._resolve("the process ended while it was being said")
         return self._ask()
-
-    @property
-    def _is_in_doubt(self) -> bool:
-        return self._was_sending and not self._is_repeatable
 
     @property
     def _is_repeatable(self) -> bool:

@@ -56,14 +56,15 @@ def is_admitted(inbound: Inbound, services: Services) -> bool:
 
 
 def turn_away(
-    actor: Actor, inbound: Inbound, decision: Decision, services: Services
-) -> RefusedAttempt | None:
-    """Give what is put on record of who is not let in; None: they are.
+    actor: Actor,
+    inbound: Inbound,
+    decision: RefuseSender | OfferPairing,
+    services: Services,
+) -> RefusedAttempt:
+    """Give what is put on record of who is not let in.
 
     A stranger who may be told something is handed on without their words.
     """
-    if isinstance(decision, Admit):
-        return None
     stranger = _stranger(inbound, decision, services)
     if stranger is not None:
         actor.tell(names.PAIRING, stranger)

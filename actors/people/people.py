@@ -205,12 +205,16 @@ class People(Actor):
 
     # --- who somebody is -----------------------------------------------------------
 
-    async def _met(self, met: PersonWrote) -> None:
+    def _met(self, met: PersonWrote) -> Awaitable[None] | None:
         """Learn who wrote, what they are called, which language they speak."""
         known = self._known.find(met.account)
         language = "" if known and known.language else self._recognise(met)
         if known is not None and self._seen(known, met, language, ()) == known:
-            return  # as of most whose language is none that is spoken here
+            return None  # as of most whose language is none that is spoken here
+        return self._note(met, language)
+
+    async def _note(self, met: PersonWrote, language: str) -> None:
+        """Store what was learnt of somebody."""
         try:
             read = await people_rows.read(self._store, met.account)
             proposals = () if read.version else await self._propose(met)

@@ -49,7 +49,6 @@ from actors.session.watchdog import CheckTurn, TurnWatchdog
 from actors.turn.turn import TIMED_OUT
 from runtime.actor.actor import Actor
 from runtime.actor.reply import Reply
-from runtime.actor.timers import Timer
 from runtime.errors import DuplicateError, SequenceConflictError
 from runtime.store.rows import Committed
 from runtime.telemetry.logs import EventLog
@@ -171,12 +170,6 @@ RESTARTED = "⚠️ I am being restarted. Please ask again."
 LOST_THREAD = "⚠️ I lost the thread. Please ask again."
 
 
-class ReportOverdue(msgspec.Struct, frozen=True):
-    """Timer of a session: the turn should have reported by now."""
-
-    turn_id: str
-
-
 class ClaimDecided(msgspec.Struct, frozen=True):
     """The claim of an attempt is stored, or the store refused it."""
 
@@ -206,7 +199,6 @@ TurnMessage = (
     | CheckTurn
     | DraftDue
     | RenewTyping
-    | ReportOverdue
     | TurnEnded
 )
 """What a session passes on to its attempt."""
@@ -271,7 +263,6 @@ class Attempt:
         "_permit",
         "_persona",
         "_prepared",
-        "_report_timer",
         "_services",
         "_session",
         "_spent",
@@ -333,7 +324,6 @@ class Attempt:
         )
         self._spent: tuple[Spent, ...] = ()
         self._known = NOTHING_KNOWN
-        self._report_timer: Timer | None = None
 
     def begin(self, known: TurnContext, *, claim_first: bool) -> TurnReport | None:
         """Ask for a permit.
@@ -359,17 +349,20 @@ class Attempt:
                 self._watchdog.move()
                 self.signals.spoke()
                 self.drafts.take(message)
-            case TurnSpent() | TurnProgressed():
-                self._moved(message)
+            case TurnSpent(spent=spent):
+                self._watchdog.move()
+                self._spent = spent
+            case TurnProgressed():
+                self._watchdog.move()
             case DraftDue() | RenewTyping():
                 self._show(message)
-            case CheckTurn() | ReportOverdue():
-                return self._look(message)
-            case PermitGranted() | RetryClaim() | ClaimDecided():
-                return self._on_permit(message)
+            case CheckTurn():
+                return self._look()
             case TurnEnded(outcome=outcome, prepared=prepared):
                 self._prepared = prepared
                 return self._report(outcome)
+            case _:
+                return self._on_permit(message)
         return None
 
     def _show(self, due: DraftDue | RenewTyping) -> None:
@@ -378,19 +371,15 @@ class Attempt:
         else:
             self.signals.show_typing_again()
 
-    def _moved(self, message: TurnSpent | TurnProgressed) -> None:
-        self._watchdog.move()
-        if isinstance(message, TurnSpent):
-            self._spent = message.spent
-
-    def _look(self, due: CheckTurn | ReportOverdue) -> TurnReport | None:
+    def _look(self) -> TurnReport | None:
         """End the turn if it is stuck, or its report overdue."""
-        if isinstance(due, CheckTurn) and not self._watchdog.is_stuck():
+        is_overdue = self._watchdog.is_overdue()
+        if not (is_overdue or self._watchdog.is_stuck()):
             return None
         self.cancel()  # in case it still runs
         self._watchdog.check_ended_later()
         lost, why = self._lost(), "stuck"
-        if isinstance(due, ReportOverdue):
+        if is_overdue:
             return self._report(lost)
         stuck = msgspec.structs.replace(lost, text=TIMED_OUT, reason=why)
         return self._report(msgspec.structs.replace(stuck, trouble="timeout"))
@@ -499,8 +488,6 @@ class Attempt:
         self.drafts.end()
         self._watchdog.end()
         self.signals.end()
-        if self._report_timer is not None:
-            self._report_timer.cancel()
         self._permit.release()
 
     def _lost(self) -> Failed:
@@ -577,18 +564,17 @@ class Attempt:
     def _start(self) -> None:
         self.is_started = True
         self.pending = pending = msgspec.structs.replace(self.pending, is_recorded=True)
-        self._watchdog.begin()
         session = self._session
         limits = self._services.limits
         asked = self._services.hooks.sending(
             pending.inbound.address.connector, self._persona.name
         )
-        seconds = self._persona.turn_seconds(limits) + REPORT_WITHIN + patience(asked)
-        self._report_timer = session.after(seconds, ReportOverdue(self.id))
-        question = pending.asked
+        seconds, question = self._persona.turn_seconds(limits), pending.asked
         if asked:
             hooks = self._services.hooks
+            seconds += patience(asked)
             question = hooks.unshown(question, self._persona.name)
+        self._watchdog.begin(seconds + REPORT_WITHIN)
         known = self._known
         start = StartTurn(
             turn_id=self.id,

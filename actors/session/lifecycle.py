@@ -376,11 +376,11 @@ class Lifecycle:
         Args:
             inbound: the message that was answered last.
         """
+        if self._services.remember is None or self.under_way is not None:
+            return None
         settings, unflushed = self._services.compaction, self._history.unflushed
-        has_memory = self._services.remember is not None
         least = max(settings.flush_after, self._no_flush_below)
-        is_due = has_memory and 0 < least <= unflushed
-        if self.under_way is not None or not is_due:
+        if not 0 < least <= unflushed:
             return None
         lines = self._history.lines
         work = self._new(inbound)
@@ -459,8 +459,10 @@ class Lifecycle:
     def watch_the_time(self, session: Actor) -> None:
         """Set the timer of the expiry, if the session is still awake by then."""
         sessions = self._services.sessions
+        if sessions.expiry not in {"idle", "both"}:
+            return
         idle = sessions.rule.idle_after
-        if sessions.expiry in {"idle", "both"} and idle <= sessions.idle_after:
+        if idle <= sessions.idle_after:
             if self._expiry is not None:
                 self._expiry.cancel()
             self._expiry = session.after(idle, EndIfExpired())

@@ -129,8 +129,10 @@ class SessionOutbox:
         elif isinstance(answer, answers.Answer):
             answer = initiative.for_people(answer, self._agent, self._services.ids)
             answer = answers.leaving_ids(answer, self._services.ids)
-            answer = answers.localised(answer, self._services)
-            answer = answers.spoken_by(answer, self._agent)
+            if [each for each in answer.deliveries if not each.agent]:
+                # They are the runtime's own words, not only the agent's.
+                answer = answers.localised(answer, self._services)
+                answer = answers.spoken_by(answer, self._agent)
         self._waiting = (*self._waiting, answer)
         if len(self._waiting) == 1:
             self.store_next(session)

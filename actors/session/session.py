@@ -424,7 +424,9 @@ class Session(Actor):
         for pending in map(self._line.pending.__getitem__, ids):
             if not pending.told:  # a command gets no reaction
                 agent, services = self._persona.name, self._services
-                reactions.received(pending.inbound, agent, self, services)
+                reactions.acknowledge(
+                    pending.inbound, agent, "received", self, services
+                )
 
     def _say_next(self, inbound: Inbound) -> None:
         if self._services.accounts[inbound.address.connector].abilities.shows_asides:
@@ -588,7 +590,8 @@ class Session(Actor):
             step = self._turns.begin(
                 pending, generation, self, self._persona, is_steered=is_steered
             )
-            self._on_turn_step(step)
+            if step is not None:
+                self._on_turn_step(step)
 
     def _begin_waiting(self) -> None:
         """Begin the turns that waited for a reset."""
@@ -597,11 +600,9 @@ class Session(Actor):
             if self._line.pending[inbound_id].state.past.due_at <= now:
                 self._begin_if_free(inbound_id)
 
-    def _on_turn_step(self, step: TurnStep | None) -> Awaitable[None] | None:
+    def _on_turn_step(self, step: TurnStep) -> Awaitable[None] | None:
         """Carry out what follows from a message of the turn."""
         match step:
-            case None:
-                pass
             case Superseded(pending=pending) if pending.others:
                 return self._begin_without_settled(pending)
             case Superseded(pending=pending):

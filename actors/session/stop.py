@@ -58,8 +58,9 @@ def stop_for_room(inbound: Inbound, agents: Mapping[str, str]) -> Stop | None:
     Args:
         agents: names of the agents by their case-folded names.
     """
-    called = inbound.mentions or mentioned(inbound.text, agents)
-    if inbound.is_direct or called or (inbound.quoted and inbound.quoted.agent):
+    if inbound.is_direct or (inbound.quoted and inbound.quoted.agent):
+        return None
+    if inbound.mentions or mentioned(inbound.text, agents):
         return None
     command = stop_command(inbound)
     return command if command is not None and not command.agent else None

@@ -35,7 +35,7 @@ LEAST_LOOK = 0.01
 
 
 class CheckTurn(msgspec.Struct, frozen=True):
-    """Timer of a session: the turn may have stalled by now."""
+    """Timer of a session: the turn may have stalled, or its report may be overdue."""
 
     turn_id: str
 
@@ -70,13 +70,17 @@ class TurnWatchdog(msgspec.Struct, eq=False):
 
     _began_at: float = math.inf  # the turn has not begun
     _moved_at: float = math.inf
+    _due_at: float = math.inf
+    """When its report is overdue, in monotonic seconds."""
+
     _is_paused: bool = False
     _timer: Timer | None = None
 
-    def begin(self) -> None:
-        """Start to watch: the turn begins."""
+    def begin(self, seconds: float) -> None:
+        """Start to watch: the turn begins, and reports within so many seconds."""
         self._began_at = self._moved_at = self._services.clock.monotonic()
-        self._check_later()
+        self._due_at = self._began_at + seconds
+        self._check_later(self._began_at)
 
     def move(self) -> None:
         """Note that the turn has made progress."""
@@ -88,6 +92,10 @@ class TurnWatchdog(msgspec.Struct, eq=False):
     def pause(self) -> None:
         """Note that the turn waits for people until its next progress."""
         self._is_paused = True
+
+    def is_overdue(self) -> bool:
+        """Whether the turn should have reported by now."""
+        return self._services.clock.monotonic() >= self._due_at
 
     def is_stuck(self) -> bool:
         """Check the turn; give whether it is stuck."""
@@ -102,7 +110,7 @@ class TurnWatchdog(msgspec.Struct, eq=False):
             self._enter(pace, lasted, silent)
         if pace == "stuck":
             return True
-        self._check_later(lasted, silent)
+        self._check_later(now)
         return False
 
     def end(self) -> None:
@@ -128,15 +136,15 @@ class TurnWatchdog(msgspec.Struct, eq=False):
             silent=round(silent, 1),
         )
 
-    def _check_later(self, lasted: float = 0.0, silent: float = 0.0) -> None:
+    def _check_later(self, now: float) -> None:
         if self._timer is not None:
             self.end()
         patience = self._services.watchdog.patience
+        lasted, silent = now - self._began_at, now - self._moved_at
         seconds = stuck.look_after(patience, lasted, silent)
-        if seconds < math.inf:
-            # Why at least: a rounding error of a float would cause checks without end.
-            wait = max(LEAST_LOOK, seconds)
-            self._timer = self._session.after(wait, CheckTurn(self._turn_id))
+        # Why at least: a rounding error of a float would cause checks without end.
+        wait = max(LEAST_LOOK, min(seconds, self._due_at - now))
+        self._timer = self._session.after(wait, CheckTurn(self._turn_id))
 
 
 def check_turn_ended(

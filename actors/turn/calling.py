@@ -28,10 +28,10 @@ from actors.models.messages import (
     Reserved,
 )
 from actors.models.pool import TriedBackends
-from actors.rules.prompt.estimate import estimate, fit
+from actors.rules.prompt.estimate import estimate, fit, tokens_of
 from actors.services import Services
 from actors.turn.machine import FailureKind, ModelFailed
-from actors.turn.stream import TokenCounter, resume_of
+from actors.turn.stream import resume_of
 from runtime.actor.actor import Actor
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from actors.models.messages import Outcome, Ruling
     from actors.models.pool import ModelOffer
 
-    Fits = Callable[[ModelRequest, ModelOffer], bool]
+    Fits = Callable[[int, ModelOffer], bool]
     """Whether a request may go to a model."""
 
 LOG = EventLog("turn")
@@ -85,6 +85,11 @@ the words of a stranger.
 class AnswerListener(Protocol):
     """Gets the text of an answer while it is streamed."""
 
+    @property
+    def tokens(self) -> int:
+        """Estimated tokens of the words since the call began."""
+        ...
+
     def speak(self, text: str) -> None:
         """Take the next words."""
         ...
@@ -99,19 +104,21 @@ class AnswerListener(Protocol):
 
 
 class NoListener:
-    """Ignores the stream, for callers that use the whole answer."""
+    """Only counts the stream, for callers that use the whole answer."""
+
+    tokens = 0
+    """Estimated tokens of the words since the call began."""
 
     def speak(self, text: str) -> None:
-        """Ignore it."""
+        """Count the next words."""
+        self.tokens += tokens_of(text)
 
     def start_over(self) -> None:
-        """Ignore it."""
+        """Begin to count anew."""
+        self.tokens = 0
 
     def pay(self, spent: tuple[Spent, ...]) -> None:
         """Ignore it: the caller reads the sum at the end."""
-
-
-NOBODY_HEARS = NoListener()
 
 
 class CallOwner(msgspec.Struct, frozen=True):
@@ -153,21 +160,23 @@ class ModelCalls(msgspec.Struct, eq=False):
         self,
         request: ModelRequest,
         model: str,
-        hears: AnswerListener = NOBODY_HEARS,
+        hears: AnswerListener | None = None,
         fits: Fits | None = None,
     ) -> ModelAnswered | ModelFailed:
         """Call models until one answers, or none can.
 
         Args:
             model: name of the wanted model, from `[models.<name>]`.
-            fits: whether the request fits a model; if not, the call fails with
-                `context`.
+            hears: gets the streamed text; None: nobody does.
+            fits: whether a request of so many tokens fits a model; if not, the call
+                fails with `context`.
         """
-        tries = TriedBackends(model)
+        tries, size = TriedBackends(model), estimate(request)
+        hears = hears or NoListener()
         while True:
-            match await self._reserve(request, tries):
+            match await self._reserve(request, size, tries):
                 case Reserved() as reserved:
-                    if fits is not None and not fits(request, reserved.offer):
+                    if fits is not None and not fits(size.input_tokens, reserved.offer):
                         nothing = reserved.spent(Usage())
                         self._end(reserved, "cancelled", nothing, None)
                         return ModelFailed("context", TOO_LONG)
@@ -200,7 +209,9 @@ class ModelCalls(msgspec.Struct, eq=False):
         is_operators = self._services.accounts[connector].abilities.is_operators
         return why if why and is_operators else text
 
-    async def _reserve(self, request: ModelRequest, tries: TriedBackends) -> Ruling:
+    async def _reserve(
+        self, request: ModelRequest, size: Usage, tries: TriedBackends
+    ) -> Ruling:
         accounts = self._caller.find(names.MODELS)
         if tries.is_exhausted or accounts is None:
             return CallLater(UNRULED)
@@ -211,7 +222,7 @@ class ModelCalls(msgspec.Struct, eq=False):
             otherwise=self._whose.model,
             needs_tools=bool(request.tools),
             needs_images=bool([x for x in request.lines if x.images]),
-            estimate=estimate(request),
+            estimate=size,
             tried=tries.tried,
         )
         ruling: Ruling | None = None
@@ -260,11 +271,10 @@ class ModelCalls(msgspec.Struct, eq=False):
         began = clock.monotonic()
         outcome: Outcome = "cancelled"
         usage, retry_after, why = Usage(), None, ""
-        said = TokenCounter(hears.speak)
         read = Usage(estimate(fitted).input_tokens)
         hears.pay(add_up(self.spent, (reserved.spent(read, is_reckoned=True),)))
         try:
-            answer = await reserved.client.answer(fitted, said.speak)
+            answer = await reserved.client.answer(fitted, hears.speak)
             outcome, usage = "ok", answer.usage
         except ModelError as error:
             outcome, usage, why = error.kind, Usage(*error.tokens), error.plain
@@ -288,7 +298,7 @@ class ModelCalls(msgspec.Struct, eq=False):
             )
             is_untold = outcome in {"ok", "cancelled"} and usage == Usage()
             if is_untold:
-                usage = read + Usage(0, said.tokens)
+                usage = read + Usage(0, hears.tokens)
             spent = reserved.spent(usage, is_reckoned=is_untold)
             if self._services.trace is not None:
                 seconds = clock.monotonic() - began

@@ -117,21 +117,16 @@ def digest(content: bytes) -> bytes:
 CHARACTERS_PER_TOKEN = 4
 
 
-class TokenAllowance:
-    """The tokens that one run may take.
+class TokenAllowance(msgspec.Struct):
+    """The tokens that one run may take."""
 
-    Args:
-        most: most tokens, read and written; 0: no limit.
-    """
+    most: int
+    """Most tokens, read and written; 0: no limit."""
 
-    __slots__ = ("_expected", "most", "taken")
+    taken: int = 0
+    """Tokens so far."""
 
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.taken = 0
-        """Tokens so far."""
-
-        self._expected = 0
+    _expected: int = 0
 
     def take(self, usage: Usage) -> None:
         """Count a round."""

@@ -29,7 +29,6 @@ from actors.rules.groups.overheard import OverheardMessage, written
 from actors.rules.prompt import compaction, transcript
 from actors.rules.prompt.brief import NO_MEMORIES, Brief, ChatBrief, Memories
 from actors.rules.prompt.compaction import Trigger
-from actors.rules.prompt.estimate import estimate
 from actors.rules.prompt.untrusted import (
     ReadingRules,
     clean,
@@ -164,7 +163,7 @@ def brief_of(
 ) -> Brief:
     """Give the parts of a prompt that come from the agent and the message."""
     return Brief(
-        name=known_as(persona),
+        name=persona.known_as,
         context=persona.config.context,
         files=persona.files,
         prompt=persona.config.prompt,
@@ -177,13 +176,6 @@ def brief_of(
         words=inbound.text,
         now=now,
     )
-
-
-def known_as(persona: Persona) -> str:
-    """Say by which name an agent is, and what people call it."""
-    name, shown = persona.name, persona.shown
-    is_alike = shown.casefold() == name.casefold()
-    return shown if is_alike else f"{name} (people call you {shown})"
 
 
 def window_of(
@@ -310,14 +302,14 @@ class ConversationWindow:
         self.was_made = False
         """Whether the conversation was shortened."""
 
-    def fits(self, request: ModelRequest, offer: ModelOffer) -> bool:
-        """Whether a request fits a model; checked only before the first call."""
+    def fits(self, tokens: int, offer: ModelOffer) -> bool:
+        """Whether a request of so many tokens fits a model, before the first call."""
         settings = self._services.compaction
         if self._made or not self.history:
             return True
         window = offer.window or self._window
         load = compaction.PromptLoad(
-            tokens=estimate(request).input_tokens + self.cut_tokens,
+            tokens=tokens + self.cut_tokens,
             window=window,
             characters=compaction.characters_of(self.history),
             lines_left_out=self._lines_left_out,

@@ -195,6 +195,11 @@ class ModelRounds:
         self._calling = ModelCalls(turn, whose, services)
 
     @property
+    def tokens(self) -> int:
+        """Estimated tokens of the words of this round so far."""
+        return self.words.tokens
+
+    @property
     def asked(self) -> str:
         """The provider's name of the model that was called last."""
         return self._calling.asked

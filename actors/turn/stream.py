@@ -11,10 +11,9 @@ import msgspec
 import trio
 
 from actors.messages.deliveries import Status
-from actors.ports import Speak
 from actors.protocol import StartTurn, TurnProgressed, TurnReported, TurnStreamed
 from actors.rules.markers import parser as markers
-from actors.rules.prompt.estimate import CHARACTERS_PER_TOKEN
+from actors.rules.prompt.estimate import tokens_of
 from actors.services import Services
 from runtime.actor.actor import Actor
 
@@ -48,6 +47,11 @@ class AnswerStream(msgspec.Struct, eq=False):
     _untold: list[str] = msgspec.field(default_factory=list)
     _told_at: float = -math.inf
 
+    @property
+    def tokens(self) -> int:
+        """Estimated tokens of the words of this round so far."""
+        return sum(map(tokens_of, self._spoken))
+
     def begin_round(self) -> None:
         """Begin another round."""
         self._spoken.clear()
@@ -64,6 +68,8 @@ class AnswerStream(msgspec.Struct, eq=False):
             last: the text if the rounds were silent.
         """
         whole = "\n\n".join(self._rounds)
+        if whole == last:  # as of most, which have one round
+            return whole
         parsed = markers.parse(whole, "assistant", self._egress)
         return last if parsed.is_silent else whole
 
@@ -115,6 +121,13 @@ class AnswerStream(msgspec.Struct, eq=False):
             told = TurnStreamed(self._start.turn_id, text, starts_over=True)
             self._turn.tell(self._start.session, told)
 
+    def end(self, *, is_whole: bool) -> None:
+        """Send the last words, unless a whole answer follows, which has them."""
+        if is_whole:
+            self._untold.clear()
+        else:
+            self.tell()
+
     def tell(self) -> None:
         """Send the words since the last `TurnStreamed`."""
         if self._untold:
@@ -124,22 +137,6 @@ class AnswerStream(msgspec.Struct, eq=False):
             self._turn.tell(
                 self._start.session, TurnStreamed(self._start.turn_id, text)
             )
-
-
-class TokenCounter(msgspec.Struct, eq=False):
-    """Estimates the tokens of a streamed answer."""
-
-    _speak: Speak
-    """Gets the words."""
-
-    tokens: int = 0
-    """Estimated."""
-
-    def speak(self, text: str) -> None:
-        """Count some words and pass them on."""
-        # Why not `tokens_of`: it would be a call more for each word of each answer.
-        self.tokens += -(-len(text) // CHARACTERS_PER_TOKEN)
-        self._speak(text)
 
 
 def resume_token_of(account: str, resume: str) -> str:

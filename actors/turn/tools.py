@@ -174,15 +174,14 @@ class ToolCalls:
         Returns:
             The names of all tools that may be called.
         """
+        context, words = self._context(), self._start.inbound.text
         sources = self._persona.sources
-        if sources:
-            context, words = self._context(), self._start.inbound.text
-            offers = [await source.offer(context, words) for source in sources]
-            found = {tool.spec.name: tool for offer in offers for tool in offer.tools}
-            self._tools = found | self._own
-            self.notes = tuple([note for offer in offers for note in offer.notes])
-            self.standing = tuple([note for x in offers for note in x.standing])
-            self._judge()
+        offers = [await source.offer(context, words) for source in sources]
+        found = {tool.spec.name: tool for offer in offers for tool in offer.tools}
+        self._tools = found | self._own
+        self.notes = tuple([note for offer in offers for note in offer.notes])
+        self.standing = tuple([note for x in offers for note in x.standing])
+        self._judge()
         return tuple([spec.name for spec in self.permits.offered])
 
     def _context(self) -> ToolContext:

@@ -125,7 +125,7 @@ class Turn(Actor):
         outcome = await self._outcome(start, persona, asking, ends_at)
         if isinstance(outcome, Finished):
             outcome = msgspec.structs.replace(outcome, heard=question.heard)
-        words.tell()
+        words.end(is_whole=isinstance(outcome, Finished))
         ended = TurnEnded(start.turn_id, outcome, prepared)
         # Why not through the agent: an agent that was restarted meanwhile does not know
         # the session.
@@ -180,12 +180,7 @@ class Turn(Actor):
         """Give the answer as hooks leave it, with what comes of its directives."""
         services, inbound, sending = self._services, course.inbound, course.sending
         asker = (persona, services, self)
-        outcome = msgspec.structs.replace(
-            outcome,
-            resume=course.resume,
-            consulted=course.consulted,
-            carried=Carried(files=sending.files),
-        )
+        outcome = msgspec.structs.replace(outcome, carried=Carried(files=sending.files))
         outcome = await asked_about(
             outcome, persona.egress, inbound, persona.name, (services, self)
         )
@@ -257,6 +252,9 @@ class TurnLoop:
         self._asking = asking
         self.steps = StepJournal(start, services)
         self._colleagues = colleagues
+        self._has_sources = bool(persona.sources)
+        """Whether there may be other tools than the agent's own."""
+
         further = tools_of(colleagues, start.mode, persona, services)
         self._calls = ToolCalls(
             start, persona, services, self.steps, asking.words, further
@@ -279,16 +277,6 @@ class TurnLoop:
         self._meanwhile = Steering(start, persona)
 
     @property
-    def resume(self) -> str:
-        """The token with which the model can resume the conversation later."""
-        return self._asking.resume
-
-    @property
-    def consulted(self) -> int:
-        """How many questions colleagues were asked."""
-        return self._colleagues.asked
-
-    @property
     def sending(self) -> OutgoingFiles:
         """The files that go out with the answer, and whether more may."""
         is_free = self._calls.permits.is_free(SEND_FILE)
@@ -303,6 +291,8 @@ class TurnLoop:
         outcome: Finished | Failed = Failed(TIMED_OUT, "timeout", "timeout")
         try:
             with trio.move_on_at(ends_at):
+                if self._has_sources:
+                    self._turn.offer(await self._calls.look_around())
                 outcome = await self._answer()
         except StoreError as error:
             LOG.warning("a turn's steps not read", why=str(error))
@@ -320,7 +310,6 @@ class TurnLoop:
 
     async def _answer(self) -> Finished | Failed:
         steps = await self.steps.read()
-        self._turn.offer(await self._calls.look_around())
         effects = self._resume(steps)
         while effects and not self.steps.is_superseded:
             calls: list[ToolCall] = []
@@ -330,7 +319,13 @@ class TurnLoop:
                         whole = self._words.whole(text)
                         used = transcript.used_tools(self._turn.lines)
                         handed = tuple(self._calls.delegations)
-                        return Finished(whole, handed, used=used)
+                        return Finished(
+                            whole,
+                            handed,
+                            used=used,
+                            resume=self._asking.resume,
+                            consulted=self._colleagues.asked,
+                        )
                     case rules.Fail():
                         return as_failed(effect)
                     case rules.AskModel(with_tools=with_tools):
@@ -343,7 +338,8 @@ class TurnLoop:
         return Failed(TAKEN_OVER, "superseded", may_retry=True)
 
     async def _ask(self, *, with_tools: bool) -> list[rules.Effect]:
-        if self._turn.rounds > 1:  # the tools that ran may have brought new tools
+        # The tools that ran may have brought new tools.
+        if self._has_sources and self._turn.rounds > 1:
             self._turn.offer(await self._calls.look_around())
         await self._take_in()
         if self.steps.is_superseded:
@@ -357,8 +353,9 @@ class TurnLoop:
             if event.tool_calls:
                 needing = self._calls.permits.needing(event.tool_calls)
                 event = msgspec.structs.replace(event, needs_leave=needing)
+                self._count_refusals(event.tool_calls)
         effects = self._turn.on(event)
-        self._count_refusals(event)
+        self._count_loops()
         # The last round is not recorded here: the session stores it with the reply.
         if isinstance(event, rules.ModelReplied) and not self._turn.is_over:
             await self.steps.add(event)
@@ -428,13 +425,11 @@ class TurnLoop:
             self._words.note(f"step{number}", done, "step")
         self._steps_noted = self._turn.steps_done
 
-    def _count_refusals(self, event: rules.ModelReplied | rules.ModelFailed) -> None:
+    def _count_refusals(self, calls: tuple[ToolCall, ...]) -> None:
         """Count the calls of a round that are denied."""
-        denied = self._calls.permits.denied
-        for call in event.tool_calls if isinstance(event, rules.ModelReplied) else ():
-            if call.name in denied:
+        for call in calls:
+            if call.name in self._calls.permits.denied:
                 self._services.metrics.denials.add(1, call.name, "rules")
-        self._count_loops()
 
     def _count_loops(self) -> None:
         for step in self._turn.loop_steps[self._loop_steps :]:

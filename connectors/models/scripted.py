@@ -82,8 +82,10 @@ class ReplyTemplate:
         who calls himself that.
         """
         return "".join(
-            literal if group is None else literal + unmarked(match[group] or "")
-            for literal, group in self._parts
+            [
+                literal if group is None else literal + unmarked(match[group] or "")
+                for literal, group in self._parts
+            ]
         )
 
 

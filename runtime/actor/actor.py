@@ -19,7 +19,7 @@ from pykka import messages as pykka_messages
 from runtime.actor import timers as appointments
 from runtime.actor.envelope import Notice
 from runtime.actor.mailbox import Mailbox, MailboxConfig
-from runtime.actor.messages import CommitDue
+from runtime.actor.messages import NORMAL, CommitDue, Stop
 from runtime.actor.ref import ActorRef, cell_of
 from runtime.actor.reply import Reply
 from runtime.errors import MisuseError, why_no_time
@@ -296,7 +296,7 @@ class Actor(PykkaActor):
 
     def stop(self) -> None:
         """End normally after the present message."""
-        self._present().stop_self()
+        self._present().post_system(Stop(NORMAL))
 
     def defer_reply(self) -> Reply | None:
         """Take the present ask's reply, to answer it later than this handler.

@@ -362,10 +362,6 @@ class Cell(Intake):
         self.mailbox.put_back(message)
         self.wake()
 
-    def stop_self(self) -> None:
-        """End normally after the present message."""
-        self.post_system(Stop(NORMAL))
-
     def watch(self, ref: ActorRef) -> None:
         """Have `Terminated` told to this actor when that one ends for good."""
         other = cell_of(ref)
@@ -419,7 +415,6 @@ class Cell(Intake):
         if not is_idle or actor is None or actor.has_children:
             return False
         self.is_final = True
-        self._say_stop_due(actor)
         lifecycle.end(self, SHUTDOWN)
         return self.is_dead
 

@@ -47,11 +47,6 @@ class Committer(msgspec.Struct, eq=False):
     refused: int = 0
     """How many commits the disk has refused and not decided yet."""
 
-    @property
-    def is_refused(self) -> bool:
-        """Whether the disk has refused a commit that is not decided yet."""
-        return self.refused > 0
-
     def submit(
         self, actor: Actor, make: Callable[[], Commit], done: Done, what: str = ""
     ) -> None:
@@ -66,7 +61,8 @@ class Committer(msgspec.Struct, eq=False):
                 should only send messages.
             what: names the rows in the log when they have to wait; empty: no log.
         """
-        PendingCommit(self, actor, make, done, what).submit()
+        pending = PendingCommit(self, actor, make, done, what)
+        self.store.submit(make(), pending.decided)
 
 
 @dataclass(slots=True)
@@ -84,10 +80,11 @@ class PendingCommit:
     is_refused: bool = False
 
     def submit(self) -> None:
-        """Try to store it, for the first time or again."""
-        self.committer.store.submit(self.make(), self._decided)
+        """Try to store it again."""
+        self.committer.store.submit(self.make(), self.decided)
 
-    def _decided(self, outcome: Committed | Exception) -> None:
+    def decided(self, outcome: Committed | Exception) -> None:
+        """Tell the outcome, or try again later if the disk refused it."""
         if isinstance(outcome, StoreUnavailableError):
             _log(self.what, outcome)
             self.committer.refused += not self.is_refused

@@ -237,9 +237,9 @@ def _run(cell: Cell) -> None:
     cell.state = "running"
     cell.started_at = cell.kernel.now()
     mailbox = cell.mailbox
-    mailbox.unstash()
     cell.scheduled = cell.is_queued
     if mailbox.count or mailbox.system:
+        mailbox.unstash()
         cell.enqueue()
 
 
@@ -344,7 +344,8 @@ def _ended(cell: Cell) -> None:
     parent = cell.parent
     if cell.is_final or parent is None or parent.state == "dead":
         bury(cell, exit_)
-    _answer_stops(cell)
+    else:
+        _answer_stops(cell)
     _tell_parent(cell, generation, exit_)
 
 

@@ -254,8 +254,9 @@ class Intake:
             if mailbox.system is None:
                 mailbox.system = deque()
             mailbox.system.append(message)
-            if type(message) is Stop and self.actor is not None:
-                self._say_stop_due(self.actor)
+            actor = self.actor
+            if type(message) is Stop and actor is not None and actor.has_children:
+                self._say_stop_due(actor)
         if not self.scheduled:
             self.enqueue()
 

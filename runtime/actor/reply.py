@@ -183,7 +183,7 @@ class Reply(pykka.Future[Any]):
         timer = self.timer
         if timer is not None:
             self.timer = None
-            timer.release()
+            timer.cancel()
         if self._event is not None:
             self._event.set()
         if waiters is not None:

@@ -69,12 +69,14 @@ class Timer(msgspec.Struct, eq=False):
         return self.fire is not None
 
     def cancel(self) -> bool:
-        """Void the timer; on the kernel thread.
+        """Void the timer if this is the kernel's thread.
+
+        On another thread it stays and fires for nothing: the heap has no lock.
 
         Returns:
-            False if it had fired or was cancelled before.
+            False if it had fired or was cancelled before, or stays.
         """
-        if self.fire is None:
+        if self.fire is None or get_ident() != self.owner.thread_id:
             return False
         self.fire = None
         if self.keeper is not None:
@@ -84,14 +86,6 @@ class Timer(msgspec.Struct, eq=False):
         if not owner.void % (SWEEP_ABOVE // 2):  # not each time: it is a hot line
             owner.sweep()
         return True
-
-    def release(self) -> None:
-        """Void the timer if this is the kernel's thread.
-
-        On another thread it stays and fires for nothing: the heap has no lock.
-        """
-        if get_ident() == self.owner.thread_id:
-            self.cancel()
 
     def leave(self) -> None:
         """Forget what to do and whose it was."""

@@ -179,7 +179,7 @@ class SqlStore(abc.ABC, Generic[P]):
     @property
     def needs_reopening(self) -> bool:
         """Whether a thread ended: by a bug, or because another process took over."""
-        return self._writer.jobs.is_dead or self._reader.jobs.is_dead
+        return bool(self._writer.jobs.death or self._reader.jobs.death)
 
     def when_broken(self, tell: Callable[[StoreUnavailableError], object]) -> None:
         """Have somebody told, on the trio thread, that a thread has ended.

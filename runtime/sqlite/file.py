@@ -120,20 +120,6 @@ def refuse_old_engine(version: str) -> None:
         )
 
 
-def present_identities(*paths: Path) -> list[tuple[int, int] | None]:
-    """Give the identity of each file now: (device, inode), or None if it is gone."""
-    found: list[tuple[int, int] | None] = []
-    for path in paths:
-        try:
-            # Why not `path.stat()`: three calls more, three times for each transaction.
-            file = os.stat(path)  # noqa: PTH116
-        except OSError:
-            found.append(None)
-        else:
-            found.append((file.st_dev, file.st_ino))
-    return found
-
-
 def size_of(path: Path) -> int:
     """Count the bytes of a file; one that is not there has none."""
     try:
@@ -323,7 +309,11 @@ class SqliteFile(msgspec.Struct, frozen=True):
 
     def identity(self) -> tuple[int, int] | None:
         """Give the identity of the file that has the name now; None: no file."""
-        return present_identities(self.path)[0]
+        try:
+            file = self.path.stat()
+        except OSError:
+            return None
+        return file.st_dev, file.st_ino
 
     def open_writer(self) -> apsw.Connection:
         """Open, or make, the database and bring it up to date.

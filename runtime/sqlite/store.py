@@ -12,6 +12,7 @@ knows nothing of threads or files; the caller translates errors of the disk.
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -23,7 +24,7 @@ from runtime.errors import MisuseError, StoreError, StoreUnavailableError
 from runtime.sql.store import SqlStore
 from runtime.sql.vectors import LOOKUP
 from runtime.sqlite.errors import DAMAGED, DISK, translate
-from runtime.sqlite.file import FileLock, SqliteFile, greet, present_identities, size_of
+from runtime.sqlite.file import FileLock, SqliteFile, greet, size_of
 from runtime.store.jobs import Job, JobQueue
 from runtime.store.rows import ANY_KIND
 from runtime.store.threads import DatabaseThread, Ended, GroupEnded, Report, damage_of
@@ -157,11 +158,10 @@ class WriterThread(DatabaseThread[SqliteFile]):
         super().__init__(file, jobs, report, ended)
         self._lock: FileLock | None = None
         self._is_behind = False
-        self._lock_path = file.path
-        self._lock_identity: tuple[int, int] | None = None
-        self._identity: tuple[int, int] | None = None
-        self._wal_path = file.path
-        self._wal: tuple[int, int] | None = None
+        self._names: dict[Path, tuple[int, int] | None] = {}
+        """Device and inode of the files that are open, by path; None for a WAL that
+        there is not yet."""
+
         self._wal_pages = 0  # since it was copied last
         self._wal_bytes = 0
         self._copy_at = MOST_WAL_PAGES
@@ -183,10 +183,10 @@ class WriterThread(DatabaseThread[SqliteFile]):
             self.file.refuse_damage(db, is_unclean=bool(lock.behind))
             stack.pop_all()
         self._lock = lock
-        self._lock_path, self._lock_identity = lock.path, lock.identity
         self._note(is_behind=is_behind)
-        self._identity = self.file.identity()
-        self._wal_path = self.file.wal_path
+        file = self.file
+        self._names = {file.path: file.identity(), lock.path: lock.identity}
+        self._names[file.wal_path] = None
         db.set_wal_hook(self._count_pages)  # in place of SQLite's own checkpoints
         return db
 
@@ -280,15 +280,17 @@ class WriterThread(DatabaseThread[SqliteFile]):
         Without the database's name, or the WAL's, SQLite would go on writing into a
         file that nobody finds again; without the lock's, another process may write too.
         """
-        paths = self.file.path, self._lock_path, self._wal_path
-        database, lock, wal = present_identities(*paths)
-        if database != self._identity:
-            return self.file.path
-        if lock != self._lock_identity:
-            return self._lock_path
-        if self._wal is not None and wal != self._wal:
-            return self._wal_path
-        self._wal = wal  # SQLite makes it with the first write
+        for path, known in self._names.items():
+            try:
+                # Why not `path.stat()`: three calls more, for each file of each commit.
+                file = os.stat(path)  # noqa: PTH116
+                found = file.st_dev, file.st_ino
+            except OSError:
+                found = None
+            if known is None:
+                self._names[path] = found  # SQLite makes it with the first write
+            elif found != known:
+                return path
         return None
 
     def _look_behind(self, lock: FileLock) -> bool:

@@ -106,7 +106,10 @@ class JobQueue:
         self._bell = threading.Lock()
         self._bell.acquire()
         self._refusal: str | None = None
-        self._death: str | None = None
+        self.death = ""
+        """Why the thread ended badly, so that nothing will ever be taken; empty as
+        long as it lives."""
+
         self._is_asleep = True
         self._is_dozing = False
         self._has_more = False  # left behind by the last taking
@@ -125,16 +128,6 @@ class JobQueue:
         """Whether nothing more is taken in."""
         return self._refusal is not None
 
-    @property
-    def is_dead(self) -> bool:
-        """Whether the thread ended badly, so that nothing will ever be taken."""
-        return self._death is not None
-
-    @property
-    def death(self) -> str:
-        """Why it did; empty as long as it lives."""
-        return self._death or ""
-
     async def call(self, work: Callable[[Any], T], size: int = 0) -> T:
         """Have the thread do `work`, and wait for its result.
 
@@ -150,9 +143,9 @@ class JobQueue:
         job = Job(work, size)
         job.task = trio.lowlevel.current_task()
         self._put(job)
-        if self._death is not None:  # it may have died before it could see the job
+        if self.death:  # it may have died before it could see the job
             job.task = None  # or after: then it wakes whoever waits for this job
-            raise StoreUnavailableError(self._death)
+            raise StoreUnavailableError(self.death)
         # Why here: one coroutine less for each of very many writers.
         await trio.lowlevel.wait_task_rescheduled(job.abandon)
         if job.error is not None:
@@ -189,8 +182,8 @@ class JobQueue:
             self._refuse(size)
         job = Told(work, size, done=done)
         self._put(job, may_wait=may_wait)
-        if self._death is not None:  # it may have died before it could see the job
-            job.error = StoreUnavailableError(self._death)
+        if self.death:  # it may have died before it could see the job
+            job.error = StoreUnavailableError(self.death)
             self._token.run_sync_soon(job.wake)
 
     def _put(self, job: Job, *, may_wait: bool = False) -> None:
@@ -267,13 +260,13 @@ class JobQueue:
 
     def give_up(self, error: Exception, jobs: Sequence[Job]) -> None:
         """Fail `jobs` and all that wait or ever come: the thread is ending badly."""
-        self._refusal = self._death = (
+        self._refusal = self.death = (
             f"the store's thread failed ({type(error).__name__}: {error}); nothing"
             " that waited was acknowledged. Start the program again"
         )
         while jobs or (jobs := self.take(self._max_jobs, 0.0)):
             for job in jobs:
-                job.error = StoreUnavailableError(self._death)
+                job.error = StoreUnavailableError(self.death)
             self.give_back(jobs)
             jobs = ()
 

@@ -128,7 +128,7 @@ class DatabaseThread(pykka.ThreadingActor, abc.ABC, Generic[P]):
     def on_stop(self) -> None:
         """Do what still waits, then close."""
         try:
-            if not self.jobs.is_dead:
+            if not self.jobs.death:
                 self._work(0.0)
             if not self.jobs.is_closed:
                 # Not by `aclose`: pykka's registry can stop any actor. Whoever asks
@@ -249,5 +249,5 @@ class WorkingThread:
     def _ended(self, thread: threading.Thread) -> None:
         self._thread = thread
         self._has_ended.set()
-        if self.jobs.is_dead:
+        if self.jobs.death:
             self._report(GroupEnded(healthy=False))

@@ -106,7 +106,7 @@ def permitted(outcome: Outcome, inbound: Inbound, access: AgentAccess) -> Outcom
     if left:
         return msgspec.structs.replace(outcome, agents=left)
     text = TEXT.format(agents=", ".join(outcome.agents))
-    return Unrouted("not_permitted", text, outcome.verdicts)
+    return Unrouted("not_permitted", text)
 
 
 def _compile(rule: AgentAccessConfig) -> AccessRule:

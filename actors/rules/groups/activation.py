@@ -42,7 +42,6 @@ from actors.rules.groups.routes import (
     GroupBehaviour,
     Routed,
     RoutingTable,
-    RuleVerdict,
     Unrouted,
     fitting,
 )
@@ -364,14 +363,11 @@ def outcome_of(heard: GroupVerdict) -> Routed | Unrouted:
     """Return who hears the message, once all checks are done."""
     answering = heard.answering
     reasons = tuple(each.reason for each in heard.judged if each.reason is not None)
-    found = ", ".join(map(": ".join, zip(answering, reasons, strict=True)))
-    why = found or "none of the agents here has a reason to answer"
-    verdicts = (RuleVerdict("activation", answering, why),)
     if answering:
-        return Routed(answering, "activation", verdicts, reasons)
+        return Routed(answering, "activation", reasons)
     silences = {each.silence for each in heard.judged}
     if "rounds" in silences:
-        return Unrouted("bot_rounds", BOT_ROUNDS, verdicts)
+        return Unrouted("bot_rounds", BOT_ROUNDS)
     if "bot" in silences:
-        return Unrouted("bot", BOT, verdicts)
-    return Unrouted("not_addressed", NOT_ADDRESSED, verdicts)
+        return Unrouted("bot", BOT)
+    return Unrouted("not_addressed", NOT_ADDRESSED)

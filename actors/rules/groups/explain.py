@@ -26,6 +26,7 @@ from actors.rules.groups.routes import (
     is_for_activation,
     route,
     told_of,
+    verdicts,
 )
 
 
@@ -62,7 +63,7 @@ def explain(
     outcome = route(inbound, table)
     steps = [
         RuleStep("", each.rule, ", ".join(each.agents) or "no", each.why)
-        for each in outcome.verdicts
+        for each in verdicts(inbound, table)
     ]
     if isinstance(outcome, Unrouted):
         return RouteExplanation(tuple(steps), (f"nobody answers: {outcome.text}",))

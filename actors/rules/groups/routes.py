@@ -1,7 +1,7 @@
 """Routes: which agent a chat belongs to, and who hears a message to one agent.
 
-Pure and total: every message gets exactly one outcome, which carries the verdict of
-each rule, so that it can be explained. The rules in order:
+Pure and total: every message gets exactly one outcome. `verdicts` explains it: what
+each rule says, also those after the one that decides. The rules in order:
 
 1. `addressed`: the connector named an agent (`model` over HTTP).
 2. `delegated`: an agent asked another one, the last name of the chain.
@@ -17,8 +17,9 @@ belongs, and `activation.py` decides for each agent there whether it answers.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import translate
+from itertools import islice
 from typing import Literal
 
 import msgspec
@@ -129,7 +130,6 @@ class Routed(msgspec.Struct, frozen=True):
     """At least one agent; each once."""
 
     rule: RuleName
-    verdicts: tuple[RuleVerdict, ...]
     reasons: tuple[str, ...] = ()
     """Reason for each agent, if activation decided."""
 
@@ -141,7 +141,6 @@ class Unrouted(msgspec.Struct, frozen=True):
     text: str
     """Explanation for the sender, if the sender gets one."""
 
-    verdicts: tuple[RuleVerdict, ...]
     near: tuple[str, ...] = ()
     """Known agents with names similar to the requested one."""
 
@@ -212,30 +211,36 @@ def is_for_activation(inbound: Inbound) -> bool:
     return not (inbound.is_direct or inbound.agent or inbound.chain.agents)
 
 
+def verdicts(inbound: Inbound, table: RoutingTable) -> Iterator[RuleVerdict]:
+    """Give the verdict of each rule, in the order in which they decide."""
+    yield _by_name("addressed", inbound.agent, table)
+    yield _by_name("delegated", _delegate(inbound), table)
+    yield _by_mention(inbound.text, table)
+    yield _by_binding(inbound, table)
+    yield _by_default(inbound, table)
+
+
 def route(inbound: Inbound, table: RoutingTable) -> Outcome:
     """Decide who hears a message to one agent or in a direct chat."""
-    delegate = inbound.chain.agents[-1] if inbound.chain.agents else ""
-    target = inbound.agent or delegate
-    verdicts = (
-        _by_name("addressed", inbound.agent, table),
-        _by_name("delegated", delegate, table),
-        _by_mention(inbound.text, table),
-        _by_binding(inbound, table),
-        _by_default(inbound, table),
-    )
+    target = inbound.agent or _delegate(inbound)
     # Why: a message to a named agent must never reach another one instead.
-    asked = verdicts[:1] if inbound.agent else verdicts[:2] if target else verdicts
-    for verdict in asked:
+    most = 1 if inbound.agent else 2 if target else None
+    for verdict in islice(verdicts(inbound, table), most):
         if verdict.agents:
-            return Routed(verdict.agents, verdict.rule, verdicts)
+            return Routed(verdict.agents, verdict.rule)
     if target:
         near = near_misses(target, table.agents.values())
-        return Unrouted("unknown_agent", _unknown(target, near), verdicts, near)
+        return Unrouted("unknown_agent", _unknown(target, near), near)
     if inbound.is_direct:
         text = "No agent answers here: no route fits and there is no default agent."
-        return Unrouted("no_default_agent", text, verdicts)
+        return Unrouted("no_default_agent", text)
     text = "No agent is mentioned and no route fits this group."
-    return Unrouted("not_addressed", text, verdicts)
+    return Unrouted("not_addressed", text)
+
+
+def _delegate(inbound: Inbound) -> str:
+    """Name the agent that a message was handed on to; empty: it was not."""
+    return inbound.chain.agents[-1] if inbound.chain.agents else ""
 
 
 def _compile(binding: Binding) -> CompiledBinding:

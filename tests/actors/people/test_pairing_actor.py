@@ -18,7 +18,7 @@ from actors.messages.deliveries import Abilities
 from actors.messages.inbound import Address, Inbound
 from actors.operations.keeper import Keeper
 from actors.people import admission, pairing_rows
-from actors.people.access import policy
+from actors.people.access import Admit, policy
 from actors.people.guests import (
     DecideRequest,
     GuestBook,
@@ -170,6 +170,7 @@ async def test_strangers_are_told_in_their_language(
         system.spawn(actor)
         await trio.testing.wait_all_tasks_blocked()
         decision = admission.decide(heard, gate.services)
+        assert not isinstance(decision, Admit)
         admission.turn_away(actor, heard, decision, gate.services)
         await trio.testing.wait_all_tasks_blocked()
         [request] = await gate.requests()

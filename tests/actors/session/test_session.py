@@ -288,9 +288,7 @@ async def test_what_is_said_while_writing_adds_up(
         drafts = [each.draft.text for each in of_kind(room.connector, ShowDraft)]
         assert "".join(drafts) == "".join(f"w{number} " for number in range(50))
         assert len(drafts) <= (5 if pause < 0.1 else 50)
-        assert (
-            room.system.statistics().timers == 2
-        )  # the patience of the turn, and of the watchdog
+        assert room.system.statistics().timers == 1  # the watchdog's
 
 
 @pytest.mark.parametrize(

@@ -76,12 +76,12 @@ async def test_a_refused_commit_is_made_again_each_second(
         ref = system.spawn(storing)
         ref.tell("a")
         await trio.sleep(0.5)
-        assert storing.committer.is_refused
+        assert storing.committer.refused
         assert not store.healthy
         await trio.sleep(100)
         assert storing.tries == [0.0, 1.0, 2.0, 3.0]
         assert storing.log == ["start", STORED]
-        assert not storing.committer.is_refused
+        assert not storing.committer.refused
 
 
 async def test_one_that_is_taken_leaves_others_refused(
@@ -95,10 +95,10 @@ async def test_one_that_is_taken_leaves_others_refused(
         ref.tell("b")
         await trio.sleep(0.5)
         assert await names(store) == ["b"]
-        assert storing.committer.is_refused
+        assert storing.committer.refused
         await trio.sleep(1)
         assert await names(store) == ["a", "b"]
-        assert not storing.committer.is_refused
+        assert not storing.committer.refused
 
 
 async def test_any_other_outcome_is_final(autojump_clock: MockClock) -> None:
@@ -116,7 +116,7 @@ async def test_any_other_outcome_is_final(autojump_clock: MockClock) -> None:
         )
         await trio.sleep(100)
         assert [type(each) for each in storing.log] == [str, SequenceConflictError]
-        assert not storing.committer.is_refused
+        assert not storing.committer.refused
 
 
 async def test_a_retry_waits_for_the_handler_that_runs(

@@ -131,9 +131,9 @@ async def test_a_sooner_timer_is_not_late(autojump_clock: MockClock) -> None:
 
 async def test_another_thread_leaves_a_timer_alone() -> None:
     timer = Timers(Turn().spend).call_in(30, print)
-    await trio.to_thread.run_sync(timer.release)
+    assert not await trio.to_thread.run_sync(timer.cancel)
     assert timer.is_active
-    timer.release()
+    assert timer.cancel()
     assert not timer.is_active
 
 

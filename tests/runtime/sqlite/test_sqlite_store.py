@@ -268,7 +268,7 @@ async def test_a_thread_stopped_from_outside_leaves_nobody_waiting(
     for ref in pykka.ActorRegistry.get_all():
         ref.stop(block=False)
     with trio.fail_after(30):
-        while not (store._writer.jobs.is_dead and store._reader.jobs.is_dead):
+        while not (store._writer.jobs.death and store._reader.jobs.death):
             await trio.lowlevel.checkpoint()
         for call in (lambda: store.commit(accepting("m2")), store.counts):
             with pytest.raises(StoreUnavailableError, match="stopped from outside"):
