@@ -159,9 +159,18 @@ LOST_AFTER = 2400.0
 DRAIN_AGAIN = 15.0
 """Seconds until the outbox is read again for deliveries that were lost on the way."""
 
+# Chosen: of a long outbox, a tenth of a second's work in each second.
+READ_A_SECOND = 1000
+"""Rows of the outbox that are read in a second for what other nodes say: each answer of
+theirs has it read, and it is long while a platform is slow."""
+
 
 class DrainDue(msgspec.Struct, frozen=True):
     """A note to itself: read the outbox for deliveries that were lost on the way."""
+
+
+class DrainNext(msgspec.Struct, frozen=True):
+    """A note to itself: the outbox may be read again for what other nodes say."""
 
 
 class CountOpen(msgspec.Struct, frozen=True):
@@ -205,6 +214,8 @@ class Connector(Actor):
         """Deliveries that a courier has, and since when, in monotonic seconds."""
 
         self._is_drain_due = False
+        self._is_next_due = False
+        self._read_again_at = 0.0  # monotonic seconds, of several nodes
         self._is_closed = False
         self._open = OpenMessages(lambda: services.limits.max_open)
         self._refusals: deque[float] = deque(maxlen=MOST_REFUSALS)
@@ -271,8 +282,11 @@ class Connector(Actor):
             case DrainDue():
                 self._is_drain_due = False
                 return self._drain_outbox()
-            case DrainOutbox():
+            case DrainNext():
+                self._is_next_due = False
                 return self._drain_outbox()
+            case DrainOutbox():
+                return self._drain_outbox() if self._may_read() else None
             case _:
                 return super().on_receive(message)
         return None
@@ -341,7 +355,9 @@ class Connector(Actor):
                             traceparent=inbound.traceparent,
                         )
                     )
-                arrived = services.arrival_at(name, began_at, now)
+                arrived = began_at
+                if services.duties.parts is not None:
+                    arrived = services.arrival_at(name, began_at, now)
                 tell(names.ROUTER, Route(inbound, outcome.accepted[0], arrived))
 
         services.store.submit(commit, done)
@@ -459,9 +475,19 @@ class Connector(Actor):
         for delivery_id in [key for key, at in self._under_way.items() if at < before]:
             del self._under_way[delivery_id]
 
+    def _may_read(self) -> bool:
+        """Whether the outbox may be read now; else it is, as soon as it may."""
+        wait = self._read_again_at - self._services.clock.monotonic()
+        if wait <= 0:
+            return True
+        if not self._is_next_due:
+            self._is_next_due = True
+            self.after(wait, DrainNext())
+        return False
+
     async def _drain_outbox(self) -> None:
         self._forget_lost()
-        after = 0
+        after, found, duties = 0, 0, self._services.duties
         while True:
             try:
                 rows = await self._services.store.undelivered(self._name, after, PAGE)
@@ -470,13 +496,17 @@ class Connector(Actor):
                 self._drain_later()
                 return
             for row in rows:
-                after = row.number
-                is_mine = self._services.duties.sends(self._name, row.part)
+                after, found = row.number, found + 1
+                is_new = row.id not in self._under_way
+                is_mine = is_new and duties.sends(self._name, row.part)
                 delivery = read_delivery(row) if is_mine else None
                 if delivery is not None:
                     self._deliver(read_deliver(delivery, row))
             if len(rows) < PAGE:
-                return
+                break
+        if duties.parts is not None:
+            wait = found / READ_A_SECOND
+            self._read_again_at = self._services.clock.monotonic() + wait
 
     def _drain_later(self) -> None:
         """Read the outbox again soon, once for all deliveries that wait for it."""

@@ -156,10 +156,13 @@ class Recovery:
 
     async def _take_arrived(self) -> Iterator[Place]:
         """Route at once what nobody was handed: no actor needs time to start for it."""
-        if await self._look(is_sweep=True):
-            return self._next()
-        self._sweep_soon()
-        return iter(())
+        try:
+            await self._find_arrived()
+        except StoreUnavailableError as error:
+            LOG.warning("messages not taken up yet", why=str(error))
+            self._sweep_soon()
+            return iter(())
+        return self._next()
 
     def arrive(self, message: UnroutedMessage) -> Iterable[Place]:
         """Route a new message, behind the old ones of its chat.
@@ -230,11 +233,24 @@ class Recovery:
     async def _find_lost(self) -> None:
         """Read what nobody was handed; ask the sessions about all else."""
         self._is_sweep_due = False
-        keys = await read_keys(self._store)
-        if self._duties.parts is not None:
-            keys = [key for key in keys if self._is_mine(key)]
+        keys = await self._read_keys()
         lost = [key for key in keys if not self._check(key.id)]
         self._take_in(keys, await read_among(self._store, lost))
+
+    async def _find_arrived(self) -> None:
+        """Read what nobody was handed; sessions are asked about the rest now and then.
+
+        Why not now: hints may come ten times a second.
+        """
+        keys = await self._read_keys()
+        new = [key for key in keys if key.id not in self._handed]
+        self._take_in(keys, await read_among(self._store, new))
+
+    async def _read_keys(self) -> list[MessageKey]:
+        keys = await read_keys(self._store)
+        if self._duties.parts is None:
+            return keys
+        return [key for key in keys if self._is_mine(key)]
 
     def _is_mine(self, found: MessageKey | StoredMessage) -> bool:
         return self._duties.has(found.connector, found.part)

@@ -457,12 +457,15 @@ class Router(Actor):
         In a group that needs no mention, and no other agent is to hear it.
         """
         board, terms = self._services.board, self._services.terms
-        return board.agent_waiting_for(message.inbound, self._arrived(message), terms)
+        at = message.arrived_at
+        if not at and self._services.duties.parts is not None:
+            at = self._arrived_elsewhere(message)
+        return board.agent_waiting_for(message.inbound, at, terms)
 
-    def _arrived(self, message: UnroutedMessage) -> float:
-        """Say when a message came in, also at another node; see `Services`."""
-        connector, at = message.inbound.address.connector, message.arrived_at
-        return at or self._services.arrival_at(connector, at, message.at)
+    def _arrived_elsewhere(self, message: UnroutedMessage) -> float:
+        """Say when a message came in, perhaps at another node; see `Services`."""
+        connector = message.inbound.address.connector
+        return self._services.arrival_at(connector, 0.0, message.at)
 
     def _hooked(self, message: HooksAnswered | HooksStored) -> None:
         """Go on with a message that hooks were asked about."""
@@ -550,7 +553,10 @@ class Router(Actor):
     def _hear(self, message: UnroutedMessage, agent: str) -> None:
         inbound = message.inbound
         key = session_key(inbound, agent, self._services.sessions.session_scope)
-        hear = Hear(inbound, message.past, self._arrived(message))
+        at = message.arrived_at
+        if not at and self._services.duties.parts is not None:
+            at = self._arrived_elsewhere(message)
+        hear = Hear(inbound, message.past, at)
         self.tell(names.sessions(agent), Keyed(key.text, hear))
         if (trace := self._services.trace) is not None:
             trace(

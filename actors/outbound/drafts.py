@@ -781,12 +781,12 @@ class Drafting:
 
     async def conclude(self, delivery: Delivery) -> None:
         """Delete what is left of a draft when its answer was sent."""
-        if is_beside(delivery):
-            return
         is_of_nodes = self._services.duties.parts is not None
+        reply = self.open.get(delivery.reply_id)
+        if (reply is None and not is_of_nodes) or is_beside(delivery):
+            return
         if is_of_nodes and delivery.reply_id and delivery.trouble != "waiting":
             self._answered = (*self._answered, delivery.reply_id)[-MOST_OPEN:]
-        reply = self.open.get(delivery.reply_id)
         if reply is None:
             return
         ending = ending_of(delivery)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -66,6 +67,8 @@ class SlowStore(MemoryStore):
 
     is_held = False
     unreadable = 0
+    reads = 0
+    """Pages of the outbox that were read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -85,6 +88,7 @@ class SlowStore(MemoryStore):
     async def undelivered(
         self, connector: str | None = None, after: int = 0, limit: int = 1000
     ) -> tuple[StoredDelivery, ...]:
+        self.reads += 1
         if self.unreadable:
             self.unreadable -= 1
             raise StoreUnavailableError("unreadable, to order")
@@ -417,3 +421,30 @@ async def test_what_is_stored_goes_on_also_when_who_stored_it_is_gone(
 async def refused(gate: Gate) -> None:
     with pytest.raises(OverloadedError):
         await gate.ingress.accept(words())
+
+
+async def test_a_long_outbox_is_not_read_at_each_hint_of_another_node(
+    autojump_clock: Clock,
+) -> None:
+    store, services = SlowStore(), make_services()
+    services = replace(services, store=store)
+    services.duties.parts = frozenset()
+    services.duties.is_shared = services.duties.is_leased = lambda _: True
+    services.duties.accounts = frozenset({"fake"})
+    rows = tuple(as_enqueue(saying(number), 7) for number in range(2_000))
+    await store.commit(Commit(at=1.0, deliveries=rows))
+    async with virtual(autojump_clock) as system:
+        couriers = probe(system, names.couriers("fake"))
+        connector = system.spawn(Connector("fake", services))
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(couriers.received) == 2_000
+        late = as_enqueue(saying(2_001), 7)
+        await store.commit(Commit(at=1.0, deliveries=(late,)))
+        before = store.reads
+        for _ in range(10):
+            connector.tell(DrainOutbox())
+            await trio.sleep(0.1)
+        assert store.reads == before
+        await trio.sleep(1.5)  # two seconds' worth of rows were read
+        assert store.reads == before + 3
+        assert len(couriers.received) == 2_001
