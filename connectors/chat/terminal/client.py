@@ -388,9 +388,10 @@ class TerminalClient:
         self._hello = msgspec.structs.replace(
             self._hello, chat=frame.chat, after=frame.after
         )
-        self._stream = stream
-        for said in tuple(self._open.values()):
-            await self._send(said)
+        async with self._sending:  # what is said meanwhile comes after that
+            for said in tuple(self._open.values()):
+                await send(stream, said)
+            self._stream = stream
 
 
 def written(text: str) -> str:

@@ -18,6 +18,7 @@ from connectors.admin.display import make_safe
 from connectors.chat.terminal.client import TerminalHello
 from connectors.chat.terminal.plain import (
     MOST_CHARACTERS,
+    MOST_UNANSWERED,
     PlainSettings,
     StandardConsole,
     TerminalWriter,
@@ -202,6 +203,18 @@ async def test_a_pipe_that_need_not_wait_hands_everything_in_at_once() -> None:
     assert chat.console.screen == (
         "you> a\nyou> b\nyou> c\nanna> A\nanna> B\nanna> C\n"
     )
+
+
+async def test_lines_come_in_order_and_no_more_than_may_wait_for_answers() -> None:
+    settings = PlainSettings(is_interactive=False, wait_for_answer=False)
+    lines = [f"{number}" for number in range(MOST_UNANSWERED + 2)]
+    async with open_chat(settings, FakeConsole(*lines, at_end=True)) as chat:
+        said = [await chat.ingress.next() for _ in range(MOST_UNANSWERED)]
+        for inbound in said:
+            await chat.terminal.settle(inbound, "replied")
+    assert [each.text for each in chat.ingress.accepted] == lines[:-2]
+    refused = f"* {MOST_UNANSWERED} messages wait for answers; try later\n"
+    assert chat.console.screen.count(refused) == 2
 
 
 async def test_an_answer_that_never_comes_is_not_waited_for_for_ever(
