@@ -79,11 +79,17 @@ def test_a_sample_counts_what_the_metrics_say() -> None:
     messages.add(2, "cli", "replied")
     turns.add(4, "anna", "ok")
     turns.add(1, "anna", "model")
+    tokens = metrics.counter("callboard_model_tokens", "…", ("kind",))
+    for kind, many in (("input", 10), ("output", 20)):
+        tokens.add(many, kind)
+    metrics.counter("callboard_cost_dollars", "…", ("agent",)).add(0.75, "anna")
+    metrics.gauge("callboard_loop_lag_seconds", "…").set(0.25)
     for seconds in (0.04, 0.3, 0.3, 1_000.0):
         stages.observe(seconds, "turn")
     stages.observe(0.3, "queue")
     sample = sample_of(metrics.figures(), NOW, 7.0)
     assert (sample.messages, sample.errors, sample.queue_age) == (3.0, 1.0, 7.0)
+    assert (sample.tokens, sample.dollars, sample.lag) == (30.0, 0.75, 0.25)
     found = {index: count for index, count in enumerate(sample.times) if count}
     assert found == {0: 1.0, place_of(0.3): 2.0, len(BOUNDS): 1.0}
 

@@ -434,3 +434,19 @@ async def at_rest(cast: Cast, *, within: float = 600.0) -> None:
 def call(name: str, number: int = 1, **arguments: Any) -> ToolCall:
     """Make a tool call as a model would."""
     return ToolCall(f"call-{number}", name, msgspec.json.encode(arguments))
+
+
+def counted(metrics: Metrics, name: str = "") -> list[str]:
+    """List what was counted or measured, `…_total{label="value"} 1.0`, but no zeros.
+
+    Args:
+        metrics: of the company.
+        name: how the lines begin, without `callboard_`; empty: all of them.
+    """
+    lines = metrics.render().decode().splitlines()
+    return sorted(
+        line.removeprefix("callboard_")
+        for line in lines
+        if line.startswith(f"callboard_{name}") and not line.endswith(" 0.0")
+        if "_bucket{" not in line and "_created" not in line
+    )

@@ -18,6 +18,7 @@ from tests.fakes.company.company import (
     Platform,
     Says,
     at_rest,
+    counted,
     open_company,
     until,
 )
@@ -574,3 +575,27 @@ async def test_a_chat_goes_on_behind_an_answer_for_leave_that_a_hook_has_read(
     assert len(office.shell.ran) == (word == "yes")
     assert office.said()[-2:] == ["anna: to hello", "anna: to once more"]
     assert "accepted" not in await office.cast.inbox()
+
+
+@pytest.mark.parametrize(
+    ("talk", "event", "outcome"),
+    [
+        (refuses, "message_received", "hook_cancelled"),
+        (shouts, "message_received", "hook_changed"),
+        (opens_gates, "message_heard", "hook_consumed"),
+        (refuses, SENDING, "hook_withheld"),
+        (shouts, SENDING, "hook_reworded"),
+        (passes, SENDING, ""),
+    ],
+)
+async def test_what_a_hook_makes_of_a_message_is_counted_once(
+    talk: Talk, event: Event, outcome: str, autojump_clock: Clock
+) -> None:
+    cast = Cast()
+    hooked(cast, talk, event)
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("open the gate")
+        await at_rest(cast)
+    found = counted(cast.metrics, 'messages_total{connector="fake",outcome="hook')
+    line = f'messages_total{{connector="fake",outcome="{outcome}"}} 1.0'
+    assert found == [line] * bool(outcome)

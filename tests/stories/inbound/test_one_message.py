@@ -16,6 +16,7 @@ from tests.fakes.company.company import (
     Platform,
     Says,
     at_rest,
+    counted,
     heard,
     open_company,
     until,
@@ -261,10 +262,4 @@ async def test_what_happens_in_a_room_is_counted_once_and_nothing_else_is(
         ):
             cast.platform.write(text)
             await at_rest(cast)
-    counted = [
-        line.removeprefix("callboard_")
-        for line in cast.metrics.render().decode().splitlines()
-        if line.startswith("callboard_") and not line.endswith(" 0.0")
-        if "_bucket{" not in line and "_created" not in line
-    ]
-    assert sorted(counted) == sorted(COUNTED.split("\n")[1:-1])
+    assert counted(cast.metrics) == sorted(COUNTED.split("\n")[1:-1])
