@@ -145,8 +145,7 @@ class WhatsAppSubmitter:
         shared.said.learn(heard.chat, heard.id, heard.text, heard.sender_name)
         if shared.config.mark_read:
             read = partial(shared.numbers[heard.number].read, heard.id)
-            if not shared.tasks.add("show that a message was read", read):
-                shared.metrics.event(shared.agent_of(heard.number), "errand_left_out")
+            shared.run_soon(heard.number, "show that a message was read", read)
 
     def _tell(self, inbound: Inbound, words: str) -> None:
         """Tell somebody who waits for an answer that there is none yet."""
@@ -154,8 +153,7 @@ class WhatsAppSubmitter:
         number, person = markup.parted(inbound.address.chat)
         body = markup.message(person, f"⚠️ {words}", inbound.id, inbound.platform_id)
         say = partial(shared.numbers[number].send, body)
-        if not shared.tasks.add("tell somebody that nothing was taken", say):
-            shared.metrics.event(inbound.agent, "errand_left_out")
+        shared.run_soon(number, "tell somebody that nothing was taken", say)
 
     def _bare(self, heard: WhatsAppMessage) -> Inbound:
         """Return a message as it came, with nothing fetched."""
@@ -541,6 +539,19 @@ class WhatsAppShared:
         default_factory=lambda: RecentMap[str, str](MOST_CHATS)
     )
     """By chat: the id of the person's newest message."""
+
+    def run_soon(
+        self, number: str, what: str, run: Callable[[], Awaitable[object]]
+    ) -> None:
+        """Run a small request in the background; count it if there is no room.
+
+        Args:
+            number: Meta's id, which sends it.
+            what: as for `BackgroundTasks.add`.
+            run: likewise.
+        """
+        if not self.tasks.add(what, run):
+            self.metrics.event(self.agent_of(number), "errand_left_out")
 
     def agent_of(self, number: str) -> str:
         """Return whose number it is; `(unknown)` for one of nobody's."""

@@ -195,15 +195,15 @@ class WhatsAppTyping:
         """
         shared = self._shared
         message_id = shared.newest.get(chat, "")
-        number = shared.numbers.get(chat.partition(":")[0])
+        number_id = chat.partition(":")[0]
+        number = shared.numbers.get(number_id)
         before, at = self._shown.get(chat, ("", 0.0))
         is_shown = before == message_id and now - at < AGAIN_AFTER
         if not message_id or number is None or is_shown:
             return
         self._shown[chat] = message_id, now
         read = partial(number.read, message_id, is_typing=True)
-        if not shared.tasks.add("show that an answer is being written", read):
-            shared.metrics.event(number.agent, "errand_left_out")
+        shared.run_soon(number_id, "show that an answer is being written", read)
 
     def end(self, chat: str) -> None:
         """Note that a message of ours has ended it."""

@@ -10,6 +10,7 @@ import trio
 import trio.testing
 
 from actors.errors import MessageRefusedError, OverloadedError
+from connectors.chat.whatsapp.inbound import MOST_WAITING, WORKERS
 from tests.fakes.whatsapp.graph import refusal
 from tests.support.chat.whatsapp_bed import ANNA, BEN, ROY, ZOE, WhatsAppBed, delivery
 
@@ -222,6 +223,26 @@ async def test_people_see_that_their_words_were_read() -> None:
             await trio.testing.wait_all_tasks_blocked()
             ids = [each["message_id"] for each in server.read]
         assert ids == ["wamid.in1"] * is_shown
+
+
+async def test_of_small_requests_those_without_room_are_counted_and_no_others(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    bed = WhatsAppBed()
+    shared = bed.transport._shared
+    (number,) = shared.numbers
+    async with bed.listening() as server:
+        shared.run_soon(number, "have a look", trio.lowlevel.checkpoint)
+        await bed.write("hi")
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(server.read) == 1
+        assert bed.counted("events", outcome="errand_left_out") == 0
+        for _ in range(MOST_WAITING + WORKERS + 5):
+            shared.run_soon(number, "never end", trio.sleep_forever)
+        assert bed.counted("events", outcome="errand_left_out") == 5
+        await bed.write("hi again")
+        assert bed.counted("events", outcome="errand_left_out") == 6
 
 
 async def test_who_is_refused_is_told_why_and_not_asked_again() -> None:
