@@ -19,8 +19,10 @@ from connectors.sandbox.plan import SandboxError
 from connectors.settings.load import load_app
 from connectors.web.openai.transport import HttpTransport
 from runtime.errors import CorruptError
+from runtime.sql.store import SqlStore
 from runtime.sqlite.database import SqliteDatabase
 from runtime.telemetry.metrics import Metrics
+from tests.fakes.company.company import counted
 from tests.processes.running import write_settings
 from tests.support.desk import write_database
 
@@ -47,6 +49,20 @@ async def test_a_company_is_ready_when_its_connectors_run(tmp_path: Path) -> Non
         assert [*app.transports] == ["http"]
         assert not app.ended["http"].is_set()
     assert await app.readiness() == ("connector http is not running",)
+
+
+async def test_damage_of_the_database_is_told_and_nobody_waits_any_longer(
+    tmp_path: Path,
+) -> None:
+    config = load(tmp_path)
+    async with open_app(config, serving(config)) as app:
+        assert counted(app.metrics, "store_damaged") == []
+        assert isinstance(app.store, SqlStore)
+        tell = app.store._on_damage
+        assert tell is not None
+        tell("page 7 is damaged")
+        assert await app.readiness() == ("the database is damaged: see the log",)
+        assert counted(app.metrics, "store_damaged") == ["store_damaged 1.0"]
 
 
 class SlowReads:

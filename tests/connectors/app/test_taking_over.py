@@ -330,9 +330,11 @@ async def test_only_the_server_of_tools_that_changed_is_restarted(
         assert bench.app.system.find(f"{names.ROOT}/tools/servers/one") is None
         assert await bench.change(one + two) == "applied"
         before = bench.generations()
+        above = f"{names.ROOT}/tools/servers"
+        started = [x for name, (_, x) in before.items() if name.startswith(above)]
+        assert set(started) == {0}, "each is started once"
         assert await bench.change(one + slower) == "applied"
         after = bench.generations()
-        above = f"{names.ROOT}/tools/servers"
         assert before[f"{above}/one"] == after[f"{above}/one"]
         assert before[f"{above}/two"] != after[f"{above}/two"]
         assert await bench.change(one) == "applied"
