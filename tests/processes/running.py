@@ -9,18 +9,22 @@ end, and each wait has a limit after which the test fails.
 
 from __future__ import annotations
 
+import io
 import os
 import select
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import apsw
+import pytest
 import trio
+
+from connectors import cli
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -201,6 +205,35 @@ def run(
         check=False,
     )
     return Finished(done.returncode, done.stdout, done.stderr)
+
+
+def run_here(
+    *arguments: str, folder: Path, admin_port: int = 0, **variables: str
+) -> Finished:
+    """Run one command to its end in this process, which costs a tenth of a start.
+
+    For commands that read no standard input and end by themselves. Of each file of
+    tests one at least starts a process: only there all is imported anew.
+    """
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
+        patch.chdir(folder)
+        for name in tuple(os.environ):
+            patch.delenv(name)
+        for name, value in environment(variables, admin_port).items():
+            patch.setenv(name, value)
+        code = cli.run(list(arguments))
+    return Finished(code, text_of(out), text_of(err))
+
+
+def text_of(stream: io.TextIOWrapper) -> str:
+    """Give all that was written to a stream in memory."""
+    stream.seek(0)
+    return stream.read()
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.processes.running import OFFLINE, ROOT, rows, run, write_settings
+from tests.processes.running import OFFLINE, ROOT, rows, run, run_here, write_settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,7 @@ def play(folder: Path, text: str, *options: str, **variables: str) -> Finished:
     name = () if "-" in options else ("--config", settings.name)
     given = [each for each in options if each != "-"]
     arguments = ("play", "room.txt", *name, *given)
-    return run(*arguments, folder=folder, admin_port=0, **variables)
+    return run_here(*arguments, folder=folder, **variables)
 
 
 def test_the_example_is_played_the_same_way_every_time(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_whoever_is_not_let_in_is_told_so_and_stands_in_the_list(
     text = "people: Ada (admin), Eve\nAda: @anna hi\nEve: @anna hi\n"
     (tmp_path / "room.txt").write_text(text, encoding="utf-8")
     options = ("--config", settings.name, "--connector", "http")
-    done = run("play", "room.txt", *options, folder=tmp_path)
+    done = run_here("play", "room.txt", *options, folder=tmp_path)
     assert "Ada> @anna hi\nanna> you said hi\nEve> @anna hi\n* not taken: " in done.out
     assert "Not answered, of 2 messages:" in done.out
     assert "3     Eve   -    refused  Eve is not let in here  @anna hi" in done.out
@@ -143,13 +143,13 @@ def test_a_wrong_play_is_refused_with_its_line(
     write_settings(tmp_path)
     file = tmp_path / "room.txt"
     file.write_text(text, encoding="utf-8", errors="surrogateescape")
-    done = run("play", "room.txt", folder=tmp_path)
+    done = run_here("play", "room.txt", folder=tmp_path)
     assert (done.code, done.out) == (1, "")
     assert error in done.err
 
 
 def test_a_play_that_is_not_there_is_told(tmp_path: Path) -> None:
-    done = run("play", "room.txt", folder=tmp_path)
+    done = run_here("play", "room.txt", folder=tmp_path)
     assert done.code == 1
     assert "room.txt: this play cannot be read: No such file" in done.err
     assert "hint: give the path" in done.err

@@ -15,6 +15,7 @@ from tests.processes.running import (
     ROOT,
     Finished,
     run,
+    run_here,
     served,
     write_settings,
 )
@@ -115,7 +116,7 @@ def test_a_wrong_setting_is_explained(mistake: str, tmp_path: Path) -> None:
     path.write_text(text.replace(right, wrong, 1), encoding="utf-8")
     (tmp_path / "notes.txt").write_text("dear diary", encoding="utf-8")
     (tmp_path / "picture").write_bytes(b"\x89PNG\xff\xfe")
-    done = run("serve", "--config", "callboard.toml", folder=tmp_path)
+    done = run_here("serve", "--config", "callboard.toml", folder=tmp_path)
     assert is_refusal(done), done
     assert complaint in done.err
 
@@ -123,7 +124,7 @@ def test_a_wrong_setting_is_explained(mistake: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["serve", "chat"])
 def test_settings_that_cannot_be_read_are_named(command: str, tmp_path: Path) -> None:
     for name, why in (("none.toml", "No such file"), (".", "Is a directory")):
-        done = run(command, "--config", name, folder=tmp_path)
+        done = run_here(command, "--config", name, folder=tmp_path)
         assert is_refusal(done), done
         assert done.err.startswith(f"{name}: cannot be read: {why}")
 
@@ -159,7 +160,7 @@ def test_serve_needs_something_to_serve(tmp_path: Path) -> None:
     path.write_text(
         only.replace('"http"', '"terminal"').replace("port = 0", ""), encoding="utf-8"
     )
-    done = run("serve", folder=tmp_path)
+    done = run_here("serve", folder=tmp_path)
     assert done.code == 2
     assert "there is nothing to serve" in done.err
 
@@ -182,7 +183,7 @@ def test_an_address_that_is_taken_ends_the_start(tmp_path: Path) -> None:
 
 def test_one_database_serves_one_process(tmp_path: Path) -> None:
     with served(tmp_path) as server:
-        done = run("serve", folder=tmp_path)
+        done = run_here("serve", folder=tmp_path)
         assert is_refusal(done), done
         assert done.err == (
             f"callboard: {tmp_path}/callboard.db is in use by another callboard"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from tests.processes.running import PATIENCE, Finished, run, served
+from tests.processes.running import PATIENCE, Finished, run, run_here, served
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,13 +32,14 @@ def port() -> int:
 
 def tree(folder: Path, *arguments: str) -> Finished:
     given = ("tree", "--config", "callboard.toml", *arguments)
-    return run(*given, folder=folder, TREE_KEY=SECRET)
+    return run_here(*given, folder=folder, TREE_KEY=SECRET)
 
 
 def test_the_actors_of_a_running_company_are_shown(tmp_path: Path, port: int) -> None:
     second = ("--connector", "second")
     with served(tmp_path, more=SECOND.format(port=port), TREE_KEY=SECRET):
-        shown = tree(tmp_path, *second)
+        given = ("tree", "--config", "callboard.toml", *second)
+        shown = run(*given, folder=tmp_path, TREE_KEY=SECRET)
         assert shown.code == 0, shown.err
         first, *below = shown.out.splitlines()
         assert first == "callboard  Supervisor  0/10000"

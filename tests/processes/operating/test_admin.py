@@ -17,7 +17,14 @@ from connectors.admin.settings import Applied
 from connectors.commands.status import find_door
 from connectors.config.app import ADMIN_PORT, AppConfig
 from runtime import __version__
-from tests.processes.running import PATIENCE, Finished, run, served, write_settings
+from tests.processes.running import (
+    PATIENCE,
+    Finished,
+    run,
+    run_here,
+    served,
+    write_settings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +54,8 @@ def admin(port: int) -> Iterator[httpx.Client]:
 
 def command(folder: Path, port: int, *arguments: str) -> Finished:
     settings = ("--config", "callboard.toml")
-    return run(*arguments, *settings, folder=folder, ADMIN_KEY=SECRET, admin_port=port)
+    given = (*arguments, *settings)
+    return run_here(*given, folder=folder, ADMIN_KEY=SECRET, admin_port=port)
 
 
 def figures(text: str) -> dict[tuple[str, ...], float]:
@@ -164,7 +172,7 @@ def test_an_address_that_cannot_be_taken_ends_the_start(
 
 def test_it_can_be_turned_off(tmp_path: Path) -> None:
     with served(tmp_path, more="[admin]\nis_on = false\n"):
-        told = run("tree", folder=tmp_path)
+        told = run_here("tree", folder=tmp_path)
     assert told.code == 2
     assert "connectors.http: give it a port" in told.err
 
@@ -185,7 +193,7 @@ def test_a_port_that_nobody_set_and_another_has_is_gone_without(tmp_path: Path) 
     with served(tmp_path, CALLBOARD_ADMIN__IS_ON="true") as server:
         log = (tmp_path / "stderr").read_text()
         page = httpx.get(f"{server.url}/readyz", timeout=PATIENCE)
-        status = run("status", folder=tmp_path, CALLBOARD_ADMIN__IS_ON="true")
+        status = run_here("status", folder=tmp_path, CALLBOARD_ADMIN__IS_ON="true")
     assert "operators and monitoring cannot look at this company" in log
     assert f"another program has 127.0.0.1:{ADMIN_PORT}" in log
     assert page.json()["ready"]

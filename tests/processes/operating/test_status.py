@@ -13,7 +13,7 @@ import pytest
 from runtime import __version__
 from runtime.sqlite.database import SqliteDatabase
 from runtime.store.rows import Commit, Settle
-from tests.processes.running import PATIENCE, Finished, run, served
+from tests.processes.running import PATIENCE, Finished, run, run_here, served
 from tests.support.store.rows import NOW, accepting
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def port() -> int:
 
 
 def status(folder: Path, *arguments: str, port: int = 0) -> Finished:
-    return run("status", *arguments, folder=folder, admin_port=port)
+    return run_here("status", *arguments, folder=folder, admin_port=port)
 
 
 def ask(url: str, text: str) -> int:
@@ -46,7 +46,7 @@ def ask(url: str, text: str) -> int:
 def test_a_company_that_runs_well_says_so(tmp_path: Path, port: int) -> None:
     with served(tmp_path, more=BUDGET, admin_port=port) as server:
         assert ask(server.url, "hello") == 200
-        shown = status(tmp_path, port=port)
+        shown = run("status", folder=tmp_path, admin_port=port)
         found = json.loads(status(tmp_path, "--json", port=port).out)
     assert shown.code == 0, shown.said
     lines = shown.out.splitlines()
@@ -82,7 +82,7 @@ def test_what_failed_and_who_does_not_serve_is_to_be_done(tmp_path: Path) -> Non
 def test_a_copy_is_looked_at_without_settings(tmp_path: Path) -> None:
     with served(tmp_path / "company") as server:
         assert ask(server.url, "hello") == 200
-        run("backup", "copy.db", folder=tmp_path / "company")
+        run_here("backup", "copy.db", folder=tmp_path / "company")
     (tmp_path / "elsewhere").mkdir()
     shutil.copy(tmp_path / "company" / "copy.db", tmp_path / "elsewhere")
     shown = status(tmp_path / "elsewhere", "--db", "copy.db")
