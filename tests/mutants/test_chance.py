@@ -179,7 +179,8 @@ def test_a_mistake_is_found_survives_or_hangs(
     slip = next(s for s in slips("a.py", PROGRAM) if s.after == "return None")
     slip = slip._replace(after="return True")
     warm = Warm(at)
-    assert warm.run(("--version",), 0.0) is None
+    (at / "tests" / "test_endless.py").write_text("while True: pass\n")
+    assert warm.run(("tests/test_endless.py",), 0.0) is None
     assert warm.run(("--version",), 60.0) == 0
     assert attempt(warm, slip, ["tests/test_a.py::test_it"]).word == word
     warm.close()

@@ -11,13 +11,23 @@ import httpx
 import trio
 
 from tests.fakes.models.key_server import open_key_server
-from tests.processes.running import PATIENCE, Finished, run, served, write_settings
+from tests.processes.running import (
+    PATIENCE,
+    Finished,
+    run,
+    served,
+    write_settings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from pathlib import Path
 
     from tests.processes.running import Server
+
+BETWEEN = 0.05
+"""Seconds between two questions while something is waited for, so that the server has
+the processor for what it is to do."""
 
 FIRST_KEY, SECOND_KEY = "key-of-one", "key-of-two"
 
@@ -59,8 +69,8 @@ class Bench:
     async def ask_until(self, answer: str) -> None:
         """Ask again and again; every answer must be one."""
         with trio.fail_after(PATIENCE):
-            while answer not in await self.ask():
-                pass
+            while answer not in await self.ask():  # noqa: ASYNC110  another process
+                await trio.sleep(BETWEEN)
 
     async def wait_logged(self, words: str) -> str:
         """Wait until the log says something, asking meanwhile; gives that line."""
@@ -70,6 +80,7 @@ class Bench:
                     if words in line:
                         return line
                 await self.ask()
+                await trio.sleep(BETWEEN)
 
     async def reloads(self, outcome: str) -> bool:
         """Tell whether the metrics know one reload of this outcome."""

@@ -40,6 +40,7 @@ from tests.processes.running import (
     PATIENCE,
     read_address,
     run,
+    run_here,
     served,
     write_settings,
 )
@@ -155,7 +156,7 @@ def test_who_only_chats_has_orders_carried_out_too(tmp_path: Path) -> None:
     chat = ("chat", "--config", str(OFFLINE))
     whom = ("forget-person", "terminal/you", "--yes", "--config", str(OFFLINE))
     assert run(*chat, folder=tmp_path, typed=f"hello {CANARY}\n").code == 0
-    ordered = run(*whom, "--at-next-start", folder=tmp_path)
+    ordered = run_here(*whom, "--at-next-start", folder=tmp_path)
     assert ordered.code == 0, ordered.said
     assert run(*chat, folder=tmp_path, typed="hello\n").code == 0
     found = [each for each in tmp_path.rglob("*") if each.is_file()]
