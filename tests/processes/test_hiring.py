@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import httpx
 import trio
 
-from tests.processes.running import PATIENCE, run, served
+from tests.processes.running import PATIENCE, run_here, served
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -81,7 +81,7 @@ async def company(folder: Path) -> AsyncGenerator[Talk]:
 
 
 async def callboard(folder: Path, *arguments: str) -> str:
-    done = await trio.to_thread.run_sync(lambda: run(*arguments, folder=folder))
+    done = await trio.to_thread.run_sync(lambda: run_here(*arguments, folder=folder))
     assert (done.code, done.err) == (0, ""), arguments
     return done.out
 

@@ -11,7 +11,7 @@ import pytest
 import trio
 import trio.testing
 
-from tests.processes.running import PATIENCE, Server, rows, run, served
+from tests.processes.running import PATIENCE, Server, rows, run, run_here, served
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -65,7 +65,7 @@ async def say(server: Server, agent: str, text: str, chat: str) -> int:
 
 async def callboard(folder: Path, *arguments: str) -> str:
     """Run a command that must do its work, and give what it wrote."""
-    done = await trio.to_thread.run_sync(lambda: run(*arguments, folder=folder))
+    done = await trio.to_thread.run_sync(lambda: run_here(*arguments, folder=folder))
     assert (done.code, done.err) == (0, ""), arguments
     return done.out
 

@@ -78,18 +78,13 @@ def test_an_actor_is_asked_for_by_its_name_or_the_end_of_it(
         assert refused.json()["error"]["code"] == "actor_not_found"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ((), "there are several; give --connector: http, second"),
-        (("--connector", "http"), "connectors.http: give it a port"),
-        (("--connector", "none"), "no such HTTP server"),
-    ],
-)
-def test_it_is_said_what_is_missing(
-    tmp_path: Path, port: int, arguments: tuple[str, ...], said: str
-) -> None:
+def test_it_is_said_what_is_missing(tmp_path: Path, port: int) -> None:
     with served(tmp_path, more=SECOND.format(port=port), TREE_KEY=SECRET):
-        told = tree(tmp_path, *arguments)
-    assert told.code == 2
-    assert said in told.err
+        for arguments, said in (
+            ((), "there are several; give --connector: http, second"),
+            (("--connector", "http"), "connectors.http: give it a port"),
+            (("--connector", "none"), "no such HTTP server"),
+        ):
+            told = tree(tmp_path, *arguments)
+            assert told.code == 2
+            assert said in told.err
