@@ -14,12 +14,18 @@ import msgspec
 from actors import names
 from actors.hooks.asker import outcome_of
 from actors.hooks.book import AskHooks, FinishedTurn, TellHook, about
-from actors.hooks.chain import MOST_SENT, HookPart, HooksOutcome
+from actors.hooks.chain import (
+    MOST_SENT,
+    HookPart,
+    HooksOutcome,
+    HookSpec,
+    PartKind,
+)
 from actors.journal import answers
 from actors.journal.outbox import silent_result, spoken
 from actors.journal.plan import NOTHING
-from actors.rules.markers.actions import Delegation, SendFile, reworded
-from actors.rules.markers.parser import ParsedAnswer
+from actors.rules.markers.actions import Action, Delegation, SendFile, reworded
+from actors.rules.markers.parser import ParsedAnswer, ParserRules
 from actors.rules.markers.sanitizer import clean
 from runtime.telemetry.logs import EventLog, Quoted
 
@@ -27,12 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from actors.agents.persona import Persona
-    from actors.hooks.chain import HookSpec, PartKind
     from actors.journal.answers import Answer
     from actors.messages.inbound import Inbound, SentFile
     from actors.protocol import Finished
-    from actors.rules.markers.actions import Action
-    from actors.rules.markers.parser import ParserRules
     from actors.services import Services
     from runtime.actor.actor import Actor
     from runtime.ids import IdSource

@@ -27,7 +27,11 @@ from actors.models.budget import Spender
 from actors.rules.groups import relevance
 from actors.rules.groups.access import may_use
 from actors.rules.groups.activation import AgentVerdict, CheckKind, GroupVerdict
-from actors.rules.groups.overheard import OverhearingAgent, overheard
+from actors.rules.groups.overheard import (
+    OverheardMessage,
+    OverhearingAgent,
+    overheard,
+)
 from actors.rules.groups.relevance import FAILS
 from actors.rules.groups.routes import NO_GROUP, RoutingTable
 from actors.rules.prompt.untrusted import of_person, with_quote
@@ -45,7 +49,6 @@ if TYPE_CHECKING:
     from actors.agents.persona import Persona
     from actors.inbound.chat_lines import ChatLines, Place
     from actors.journal.unsettled import UnroutedMessage
-    from actors.rules.groups.overheard import OverheardMessage
     from actors.services import Services
 
     Find = Callable[[str], Persona]

@@ -12,14 +12,11 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from actors.messages.keys import fact_partition
-from runtime.store.facts import PutVector, SaveFact
-from runtime.store.rows import Commit, Handover
+from runtime.store.facts import FactChange, PutVector, SaveFact
+from runtime.store.rows import Accept, Commit, Enqueue, Entry, Handover, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from runtime.store.facts import FactChange
-    from runtime.store.rows import Accept, Enqueue, Entry, Record
 
     Row = TypeVar("Row", Accept, Enqueue, Entry, Record)
 

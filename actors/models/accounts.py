@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable
 from functools import partial
 from typing import ClassVar
@@ -36,6 +35,7 @@ from actors.models.pool import NEVER, Backend, BackendQuery, NoBackend, Pool
 from actors.models.spending import PaidCall, Spending
 from actors.people.owners import TellOwners
 from actors.ports import Model
+from actors.rules.text.limits import RecentMap
 from actors.services import Services
 from runtime.actor.actor import Actor
 from runtime.actor.committer import Committer
@@ -138,7 +138,7 @@ class Accounts(Actor):
         self._committer = Committer(services.store)
         self._held: dict[str, Reservation] = {}
         self._turns: dict[ActorRef, set[str]] = {}
-        self._warned: OrderedDict[str, None] = OrderedDict()
+        self._warned: RecentMap[str, None] = RecentMap(MOST_WARNED)
         self._shown_cool_downs: tuple[int, int] | None = None
         """How many backends cool down and accounts are out, as metrics show it."""
 
@@ -258,8 +258,6 @@ class Accounts(Actor):
             mark = f"{each.budget} {each.key} {each.period}"
             if mark not in self._warned:
                 self._warned[mark] = None
-                if len(self._warned) > MOST_WARNED:
-                    self._warned.popitem(last=False)
                 self._services.metrics.budgets.add(1, "soft")
                 LOG.warning(
                     "soft budget reached", scope=each.budget.scope, who=each.key

@@ -8,7 +8,7 @@ nine would go by what was taken until nine.
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from datetime import UTC, timedelta, tzinfo
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from actors.journal.records import USAGE, UsageRecord
 from actors.journal.unsettled import read_open
 from actors.models.spending import read_row
 from actors.rules.text.durations import shown
+from actors.rules.text.limits import RecentMap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,7 +61,9 @@ class DailyTokens:
         """By agent, of today; of what they took, and of the mean of the days before."""
 
         self._took: Counter[str] = Counter()
-        self._begun: OrderedDict[tuple[str, str], tuple[str, float]] = OrderedDict()
+        self._begun: RecentMap[tuple[str, str], tuple[str, float]] = RecentMap(
+            MOST_BEGUN
+        )
         """By how the store knows it: whose it is, and when it was begun (monotonic)."""
 
     async def of(self, agent: str) -> int:
@@ -88,8 +91,6 @@ class DailyTokens:
         for each in inbounds:
             known = each.address.connector, each.platform_id
             self._begun[known] = each.agent, now
-            if len(self._begun) > MOST_BEGUN:
-                self._begun.popitem(last=False)
 
     async def expected(self, agent: str) -> int:
         """Give the tokens that turns will take which have begun, and not ended.

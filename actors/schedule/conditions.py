@@ -18,7 +18,7 @@ from actors.models.daily_tokens import DailyTokens, midnight, zone_of_day
 from actors.models.limiter import IsWorking
 from actors.rules.text.durations import shown
 from actors.schedule import checklist, quiet_hours
-from actors.schedule.appointments import Obstacles
+from actors.schedule.appointments import Appointment, Obstacles
 from actors.schedule.checklist import ChecklistGroup
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from actors.messages.inbound import Inbound
-    from actors.schedule.appointments import Appointment
     from actors.services import Services
     from runtime.actor.actor import Actor
 

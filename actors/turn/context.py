@@ -15,7 +15,7 @@ from actors import names
 from actors.errors import ChatError
 from actors.journal.history import History, read_history
 from actors.memory import notes as noting, scopes
-from actors.memory.messages import FactsUsed, Recall, RecalledFacts
+from actors.memory.messages import Fact, FactsUsed, Recall, RecalledFacts
 from actors.memory.notebook import project_text
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import ALONE, Inbound
@@ -24,6 +24,7 @@ from actors.people import lookup as knowing
 from actors.rules.groups.overheard import (
     ChatExchange,
     OverheardDelivery,
+    OverheardMessage,
     OverhearingAgent,
     last_turn,
     overheard,
@@ -38,7 +39,6 @@ from runtime.telemetry.logs import EventLog
 if TYPE_CHECKING:
     from actors.agents.persona import Persona
     from actors.protocol import StartTurn
-    from actors.rules.groups.overheard import OverheardMessage
     from actors.services import Services
     from runtime.store.port import Store
     from runtime.store.rows import Answered, StoredDelivery
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from actors.agents.persona import Persona
-    from actors.memory.messages import Fact
     from actors.people.identity import Person
     from actors.services import Services
     from runtime.actor.actor import Actor

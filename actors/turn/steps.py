@@ -20,12 +20,11 @@ from actors.messages.keys import chat_partition
 from actors.turn import machine as rules
 from runtime.actor.committer import commit_until_decided
 from runtime.errors import SequenceConflictError, StoreUnavailableError
-from runtime.store.rows import Append, Commit, NewEvent
+from runtime.store.rows import Append, Commit, NewEvent, StoredEvent
 
 if TYPE_CHECKING:
     from actors.protocol import StartTurn
     from actors.services import Services
-    from runtime.store.rows import StoredEvent
 
 ROUND = "round"
 TOOL = "tool"

@@ -19,11 +19,10 @@ import msgspec
 from actors.journal import records
 from actors.messages.inbound import Inbound
 from actors.messages.state import outcome_of
-from runtime.store.rows import decoded
+from runtime.store.rows import InboxState, StoredMessage, StoredRecord, decoded
 
 if TYPE_CHECKING:
     from runtime.store.database import Inspection
-    from runtime.store.rows import InboxState, StoredMessage, StoredRecord
 
 
 Precision = Literal["seconds", "milliseconds"]

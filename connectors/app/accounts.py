@@ -19,9 +19,9 @@ from actors import names
 from actors.protocol import RouteUnanswered
 from actors.tree import connector_branch
 from connectors.app.shutdown import Drain
-from connectors.chat.platforms import platform_of
+from connectors.chat.platforms import MakeTransport, platform_of
 from connectors.chat.server_transport import ServerTransport
-from connectors.config.app import HttpConfig
+from connectors.config.app import AppConfig, HttpConfig
 from connectors.settings.checks.access import owners_of
 from runtime.actor.actor import Actor
 from runtime.errors import DeclineStart, KernelError, MisuseError, SettingsError
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from actors.transport import Transport
     from connectors.app.app import App
     from connectors.asyncio_bridge.bridge import Bridge
-    from connectors.chat.platforms import MakeTransport
-    from connectors.config.app import AppConfig
     from connectors.web.operations import AdminServer
     from runtime.actor.ref import ActorRef
 

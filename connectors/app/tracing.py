@@ -13,10 +13,8 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from threading import Lock
-from typing import TypeVar
 
 import trio
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -32,6 +30,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
 from actors.messages.tracing import Stage, TracedStep
+from actors.rules.text.limits import RecentMap
 from connectors.config.app import TracingConfig
 from runtime import __version__
 from runtime.clock import Clock
@@ -164,9 +163,9 @@ class MessageTracer:
         self._resource = resource
         self._kinds = kinds
         self._clock = clock
-        self._known: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        self._left: OrderedDict[str, tuple[int, str]] = OrderedDict()
-        self._callers: OrderedDict[str, str] = OrderedDict()
+        self._known: RecentMap[str, tuple[float, float]] = RecentMap(MOST_OPEN)
+        self._left: RecentMap[str, tuple[int, str]] = RecentMap(MOST_OPEN)
+        self._callers: RecentMap[str, str] = RecentMap(MOST_OPEN)
         self._steps = 0
         # Why bounded by us: OpenTelemetry drops without counting.
         self._processor = BatchSpanProcessor(
@@ -179,7 +178,7 @@ class MessageTracer:
         """Take a step that ends now; never waits."""
         cause, now = step.correlation_id, self._clock.wall()
         if step.traceparent:
-            keep(self._callers, cause, step.traceparent)
+            self._callers[cause] = step.traceparent
         trace_id = self._trace_of(cause)
         sampled = self._sampler.should_sample(None, trace_id, "message")
         if sampled.decision is not Decision.RECORD_AND_SAMPLE:
@@ -191,7 +190,7 @@ class MessageTracer:
         if cause not in self._known:  # what comes by the clock is not accepted
             made = millisecond_of(cause) / 1000  # for one from before a restart
             is_new = step.stage in {"accept", "route"} or made < 0
-            keep(self._known, cause, (began if is_new else made, now))
+            self._known[cause] = began if is_new else made, now
         root = context_of(trace_id, number_of(cause, 8))
         if step.stage != "settle":
             own, parent = self._place(step, root)
@@ -234,7 +233,7 @@ class MessageTracer:
             before, was = self._left.get(step.correlation_id, (1, "ok"))
             left, outcome = before - 1, outcome if was in FINE else was
         if left is not None:  # kept also at the end, so that it ends once
-            keep(self._left, step.correlation_id, (left, outcome))
+            self._left[step.correlation_id] = left, outcome
         return outcome if left == 0 else None
 
     def _add(
@@ -363,16 +362,6 @@ def open_tracer(
     except ValueError as error:
         text = f"messages cannot be traced: {error}"
         raise SettingsError(text, hint="look at the variables OTEL_*") from error
-
-
-T = TypeVar("T")
-
-
-def keep(kept: OrderedDict[str, T], key: str, value: T) -> None:
-    """Keep a value, and forget the oldest above a bound."""
-    kept[key] = value
-    if len(kept) > MOST_OPEN:
-        kept.popitem(last=False)
 
 
 def number_of(text: str, size: int) -> int:

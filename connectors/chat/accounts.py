@@ -9,7 +9,6 @@ connectors share them, and each counts by a `PlatformMetrics` of its own.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Generator, Hashable, Mapping
 from contextlib import contextmanager
 from typing import Generic, NamedTuple, Never, Protocol, TypeVar
@@ -19,6 +18,7 @@ import trio
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
 from actors.messages.deliveries import Delivery, Draft, Edit
 from actors.messages.inbound import Inbound
+from actors.rules.text.limits import RecentMap
 from actors.transport import Ingress, Listening
 from connectors.chat.requests import PlatformError, ShutOutError
 from runtime.clock import Clock
@@ -59,7 +59,7 @@ class BackgroundTyping(Generic[Place]):
         self._log = log
         self._account = account
         self._wanted: dict[Place, bool] = {}
-        self._shown: OrderedDict[Place, None] = OrderedDict()
+        self._shown: RecentMap[Place, None] = RecentMap(MOST_PLACES)
         self._news = trio.Event()
 
     def show(self, place: Place, *, is_over: bool = False) -> None:
@@ -80,11 +80,9 @@ class BackgroundTyping(Generic[Place]):
 
     async def _carry_out(self, place: Place, *, is_typing: bool) -> None:
         if is_typing:
-            self._shown[place] = None
+            self._shown[place] = None  # the oldest has ended by itself
         else:
             self._shown.pop(place, None)
-        while len(self._shown) > MOST_PLACES:
-            self._shown.popitem(last=False)  # it has ended by itself
         try:
             await self._tell(place, is_typing=is_typing)
         except PlatformError as error:

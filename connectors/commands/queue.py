@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from connectors.admin.display import NONE, STATES, lasting
+from connectors.admin.display import NONE, STATES, QueueJob, lasting
 from connectors.admin.queue import (
     OVER,
     RETRIED,
     USUAL,
+    ShownDelivery,
+    WholeMessage,
     collect,
     count_unsent,
     drop_one,
@@ -37,16 +39,11 @@ from connectors.commands.common.output import (
 from connectors.commands.replay import lines_of
 from runtime.clock import SystemClock
 from runtime.errors import MisuseError
-from runtime.store.database import RepairResult
-from runtime.store.rows import MAX_ROWS
+from runtime.store.database import Database, Inspection, RepairResult
+from runtime.store.rows import MAX_ROWS, DeliveryState, StoredMessage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-    from connectors.admin.display import QueueJob
-    from connectors.admin.queue import ShownDelivery, WholeMessage
-    from runtime.store.database import Database, Inspection
-    from runtime.store.rows import DeliveryState, StoredMessage
 
     Change = Callable[[Database, str, float], RepairResult]
 

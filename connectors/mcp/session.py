@@ -14,7 +14,6 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-from collections import OrderedDict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, Literal, cast
 
@@ -24,6 +23,7 @@ import trio
 from actors.errors import ToolError
 from actors.messages.inbound import Image, ToolResult
 from actors.rules.text.cleaning import UNSEEN, clean, one_line
+from actors.rules.text.limits import RecentMap
 from connectors.fetch.messages import PICTURES, media_type
 from connectors.mcp.connection import (
     CallTool,
@@ -644,7 +644,7 @@ class McpServer(Actor):
         self._reason = "it is being started"
         self._said = ""
         self._listing = ToolListing()
-        self._known: OrderedDict[str, ServerTool] = OrderedDict()
+        self._known: RecentMap[str, ServerTool] = RecentMap(MOST_KNOWN)
         self._waiting: list[Reply] = []
 
     def on_start(self) -> None:
@@ -731,9 +731,6 @@ class McpServer(Actor):
         """Keep how tools were described, also of those that are gone for a while."""
         for tool in self._listing.tools:
             self._known[tool.name] = tool
-            self._known.move_to_end(tool.name)
-        while len(self._known) > MOST_KNOWN:
-            self._known.popitem(last=False)
 
     def _enter(self, state: State, reason: str) -> None:
         self._state = state

@@ -7,7 +7,6 @@ of skills in use and stops those of others.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated
@@ -18,6 +17,7 @@ import trio
 from actors.messages.inbound import ToolCall, ToolContext, ToolResult, ToolSpec
 from actors.ports import Offer, Tool
 from actors.rules.prompt import skills as rules
+from actors.rules.text.limits import RecentMap
 from actors.rules.text.similarity import did_you_mean, near_misses
 from connectors.config.mcp import McpServerConfig
 from connectors.mcp.session import McpFigures
@@ -234,7 +234,9 @@ class Using:
 
     def __init__(self, idle_after: float) -> None:
         self.idle_after = idle_after
-        self._uses: OrderedDict[Conversation, dict[str, float]] = OrderedDict()
+        self._uses: RecentMap[Conversation, dict[str, float]] = RecentMap(
+            MOST_CONVERSATIONS
+        )
         self._last: dict[str, float] = {}
 
     def note(self, conversation: Conversation, skill: str, now: float) -> None:
@@ -244,10 +246,7 @@ class Using:
             now: seconds on a clock that does not go backwards.
         """
         self._last[skill] = now
-        self._uses.setdefault(conversation, {})[skill] = now
-        self._uses.move_to_end(conversation)
-        while len(self._uses) > MOST_CONVERSATIONS:
-            self._uses.popitem(last=False)
+        self._uses[conversation] = self._uses.get(conversation, {}) | {skill: now}
 
     def skills(self, conversation: Conversation, now: float) -> tuple[str, ...]:
         """Name the skills in use in a conversation; those no longer are forgotten."""

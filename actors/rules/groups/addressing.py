@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from actors.rules.groups.access import AgentAccess, may_use
 from actors.rules.groups.mentions import named
@@ -17,6 +17,7 @@ from actors.rules.markers.parser import ParsedAnswer, ends
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from actors.agents.persona import Persona
     from actors.config.collaboration import CollaborationConfig
     from actors.messages.inbound import DelegationChain, Inbound
 
@@ -33,30 +34,6 @@ MOST_HOPS = 64
 
 LONGEST = 20_000
 """Most characters of an answer that are searched."""
-
-
-class SpeakingAgent(Protocol):
-    """The speaking agent, as far as it matters here; `Persona` implements it."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        ...
-
-    @property
-    def everybody(self) -> tuple[str, ...]:
-        """Names of all agents."""
-        ...
-
-    @property
-    def called(self) -> Mapping[str, str]:
-        """Their names by all that they are called, case-folded."""
-        ...
-
-    @property
-    def silent(self) -> frozenset[str]:
-        """Names of the agents that never answer in groups."""
-        ...
 
 
 def own_words(text: str) -> str:
@@ -139,7 +116,7 @@ def addressed(
 def heard_by(
     parsed: ParsedAnswer,
     inbound: Inbound,
-    speaker: SpeakingAgent,
+    speaker: Persona,
     config: CollaborationConfig,
     access: AgentAccess,
 ) -> tuple[str, ...]:

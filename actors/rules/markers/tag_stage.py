@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable
 from functools import cached_property
 from itertools import product
-from typing import Protocol
 
+from actors.rules.markers.line_stage import LineStage
 from actors.rules.markers.stage import Block, Kind, MarkerGap
 from actors.rules.markers.tags import (
     BLOCK_TAGS,
@@ -30,21 +30,6 @@ MOST_HEAD = 100
 """Longest opening tag, such as `[MEMORY:category]`, in characters."""
 
 _NOTHING = dict.fromkeys(map(ord, UNSEEN))
-
-
-class NextStage(Protocol):
-    """The second stage."""
-
-    @property
-    def is_quoted(self) -> bool:
-        """Whether the text is in code now."""
-        ...
-
-    def feed(self, text: str, end: int) -> None:
-        """Process the next piece; `end` is its end offset in the whole text."""
-
-    def took(self, kind: Kind) -> None:
-        """Take notice that a tag was removed here."""
 
 
 class _Mode:
@@ -189,7 +174,7 @@ class TagStage:
         "held",
     )
 
-    def __init__(self, after: NextStage, blocks: list[Block] | None) -> None:
+    def __init__(self, after: LineStage, blocks: list[Block] | None) -> None:
         self._after = after
         self._blocks = blocks
         self._mode = _TEXT

@@ -8,7 +8,6 @@ for it in the channel.
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from typing import TYPE_CHECKING, TypeVar
 
 import trio
@@ -134,14 +133,15 @@ class SentBefore:
 
     def __init__(self, began_at: float) -> None:
         self._began_at = began_at
-        self._tried: OrderedDict[str, float] = OrderedDict()
-        self._receipts: OrderedDict[str, None] = OrderedDict()
+        self._tried: RecentMap[str, float] = RecentMap(MOST_DELIVERIES)
+        self._receipts: RecentMap[str, None] = RecentMap(MOST_DELIVERIES)
 
     def is_unsure(self, delivery: Delivery) -> bool:
         """Return whether a delivery may have been sent before; notes this try."""
         now = trio.current_time()
-        first = self._tried.setdefault(delivery.id, now)
-        trim(self._tried)
+        first = self._tried.get(delivery.id)
+        if first is None:
+            first = self._tried[delivery.id] = now
         if now - first > REMEMBERED_FOR:
             return True
         asked = number(delivery.reply_to)
@@ -150,7 +150,6 @@ class SentBefore:
     def note(self, receipt: str) -> None:
         """Note that a message is a delivery's."""
         self._receipts[receipt] = None
-        trim(self._receipts)
 
     async def find(
         self, bot: DiscordClient, channel: str, message: Json, asked: str
@@ -179,12 +178,6 @@ def files_of(message: Json) -> list[str]:
     """Return the names of a message's files, as Discord writes them."""
     found = tables(message.get("attachments"))
     return [re.sub(r"[^A-Za-z0-9._-]+", "_", text(x.get("filename"))) for x in found]
-
-
-def trim(kept: OrderedDict[str, float] | OrderedDict[str, None]) -> None:
-    """Forget the oldest."""
-    while len(kept) > MOST_DELIVERIES:
-        kept.popitem(last=False)
 
 
 class DiscordPresence:

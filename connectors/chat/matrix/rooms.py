@@ -9,7 +9,6 @@ because then no room is better off, and what was said would be lost for nothing.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import msgspec
 import trio
 
+from actors.rules.text.limits import RecentMap
 from connectors.chat.accounts import Family, PlatformCounters, PlatformMetrics
 from connectors.chat.inbound import SeenMessages, shown_name
 from connectors.chat.matrix.account import (
@@ -182,8 +182,7 @@ class MatrixRooms:
     """All known rooms; the accounts share them."""
 
     def __init__(self, most: int = MOST_ROOMS) -> None:
-        self._most = most
-        self._rooms: OrderedDict[str, Room] = OrderedDict()
+        self._rooms: RecentMap[str, Room] = RecentMap(most)
 
     async def get(self, room_id: str, account: MatrixAccount) -> Room:
         """Return a room, asking by this account if nobody knows it.
@@ -202,10 +201,7 @@ class MatrixRooms:
             # Another account may have been quicker.
             room = self._rooms.get(room_id) or Room()
             room.apply_all(state)
-            self._rooms[room_id] = room
-        self._rooms.move_to_end(room_id)
-        while len(self._rooms) > self._most:
-            self._rooms.popitem(last=False)
+        self._rooms[room_id] = room
         return room
 
     def note_left(self, room_id: str, user: str) -> None:

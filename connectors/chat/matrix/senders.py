@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -10,6 +9,7 @@ import trio
 
 from actors.errors import DeliveryRefusedError
 from actors.messages.deliveries import Edit, Reaction
+from actors.rules.text.limits import RecentMap
 from actors.transport import Ingress
 from connectors.chat.accounts import prefixed, ready_accounts
 from connectors.chat.matrix import content
@@ -85,7 +85,7 @@ class MatrixPresence:
     def __init__(self, senders: MatrixSenders, shown: Callable[[str], str]) -> None:
         self._name = shown
         self._senders = senders
-        self._signs: OrderedDict[tuple[str, str, str], str] = OrderedDict()
+        self._signs: RecentMap[tuple[str, str, str], str] = RecentMap(MOST_SIGNS)
         """Ids of reactions by account, message and sign."""
 
     async def edit(self, edit: Edit) -> None:
@@ -126,8 +126,6 @@ class MatrixPresence:
                 raise
         else:
             self._signs[account.user, reaction.message, reaction.sign] = event_id
-            while len(self._signs) > MOST_SIGNS:
-                self._signs.popitem(last=False)
 
     async def _take_back(self, reaction: Reaction, account: MatrixAccount) -> None:
         place = (account.user, reaction.message, reaction.instead_of)

@@ -27,7 +27,7 @@ from wsproto.events import (
 )
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
-from actors.messages.inbound import Address, Inbound, Quoted
+from actors.messages.inbound import Address, Attachment, Inbound, Quoted
 from connectors.chat.accounts import AccountHealth
 from connectors.chat.bookmarks import ReadMarks, read_bookmark
 from connectors.chat.inbound import (
@@ -35,10 +35,11 @@ from connectors.chat.inbound import (
     Album,
     Lanes,
     Submission,
+    Trouble,
     Waits,
     left_out,
 )
-from connectors.chat.qq.events import QQMessage, QQSkipped, read
+from connectors.chat.qq.events import QQMessage, QQPlace, QQSkipped, read
 from connectors.chat.requests import (
     BusyError,
     Json,
@@ -57,11 +58,8 @@ from runtime.telemetry.logs import EventLog
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
-    from actors.messages.inbound import Attachment
     from actors.transport import Ingress
-    from connectors.chat.inbound import Trouble
     from connectors.chat.qq.api import QQAccount
-    from connectors.chat.qq.events import QQPlace
     from connectors.chat.qq.transport import Outcome, QQShared
 
     Tell = Callable[[QQAccount, QQPlace, str, str, str], Awaitable[object]]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
-from actors.messages.inbound import Address, Inbound, Quoted
+from actors.messages.inbound import Address, Attachment, Inbound, Quoted
 from actors.rules.text.languages import code_of
 from actors.rules.text.limits import RecentMap
 from connectors.chat.inbound import (
@@ -22,12 +22,15 @@ from connectors.chat.inbound import (
     Album,
     Lanes,
     Submission,
+    Trouble,
     left_out,
     shown_name,
 )
 from connectors.chat.markup.dialect import UNKNOWN
 from connectors.chat.requests import Json, PlatformError, table, text
 from connectors.chat.slack.events import (
+    Mark,
+    SlackFile,
     SlackMessage,
     SlackSkipped,
     is_channel,
@@ -40,19 +43,15 @@ from connectors.chat.slack.events import (
     read_pressed,
 )
 from connectors.chat.slack.markup import mrkdwn, quiet
-from connectors.chat.slack.senders import fetch_file
+from connectors.chat.slack.senders import Outcome, SlackShared, fetch_file
 from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from actors.messages.inbound import Attachment
     from actors.transport import Ingress
-    from connectors.chat.inbound import Trouble
     from connectors.chat.slack.account import SlackAccount
-    from connectors.chat.slack.events import Mark, SlackFile, SlackMessage
-    from connectors.chat.slack.senders import Outcome, SlackShared
     from runtime.clock import Clock
 
     Done = Callable[[], Awaitable[None]]

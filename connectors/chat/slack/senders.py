@@ -7,7 +7,6 @@ of one workspace share, metrics, settings, and caches.
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -471,17 +470,13 @@ class SlackSent:
     """Messages that our apps sent recently."""
 
     def __init__(self, most: int = MOST_SAID) -> None:
-        self._most = most
-        self._said: OrderedDict[str, Quoted] = OrderedDict()
-        self._receipts: OrderedDict[str, str] = OrderedDict()
+        self._said: RecentMap[str, Quoted] = RecentMap(most)
+        self._receipts: RecentMap[str, str] = RecentMap(most)
 
     def note(self, delivery_id: str, receipt: str, text: str, agent: str) -> None:
         """Remember a message that an agent's app sent."""
         self._receipts[delivery_id] = receipt
         self._said[receipt] = Quoted(text[:LONGEST_QUOTE], agent=agent)
-        for each in (self._receipts, self._said):
-            while len(each) > self._most:
-                each.popitem(last=False)
 
     def receipt_of(self, delivery_id: str) -> str | None:
         """Return the receipt of a delivery; None: it is not known."""

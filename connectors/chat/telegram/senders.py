@@ -27,6 +27,7 @@ import trio
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
 from actors.messages.deliveries import Edit, Reaction
 from actors.messages.inbound import Address, SentFile
+from actors.rules.text.limits import RecentMap
 from connectors.chat.accounts import (
     SOON,
     Family,
@@ -357,8 +358,7 @@ class GroupMembers:
         self, bots: Mapping[str, TelegramAccount], most: int = MOST_GROUPS
     ) -> None:
         self._bots = bots
-        self._most = most
-        self._members: OrderedDict[int, Crowd] = OrderedDict()
+        self._members: RecentMap[int, Crowd] = RecentMap(most)
 
     def note(self, chat: int, agent: str, *, is_in: bool) -> None:
         """Note that a bot is in a group, or is not."""
@@ -414,10 +414,7 @@ class GroupMembers:
         return person in crowd.admins
 
     def _crowd(self, chat: int) -> Crowd:
-        crowd = self._members.setdefault(chat, Crowd())
-        self._members.move_to_end(chat)
-        while len(self._members) > self._most:
-            self._members.popitem(last=False)
+        crowd = self._members[chat] = self._members.get(chat) or Crowd()
         return crowd
 
 
@@ -488,26 +485,23 @@ class MessageNumbers:
     """Each bot's own numbers for the messages of basic groups."""
 
     def __init__(self, most: int = MOST_PRINTS) -> None:
-        self._most = most
-        self._heard: OrderedDict[str, dict[str, list[int]]] = OrderedDict()
+        self._heard: RecentMap[str, dict[str, list[int]]] = RecentMap(most)
         """By what all see alike: each bot's numbers, in the order of hearing."""
 
-        self._names: OrderedDict[str, tuple[str, int]] = OrderedDict()
+        self._names: RecentMap[str, tuple[str, int]] = RecentMap(most)
         """By a message's name: what all see alike, and its place there."""
 
     def name(self, spoken: TelegramMessage, agent: str) -> MessageName:
         """Name a message as all bots would."""
         alike = fingerprint(spoken)
-        numbers = self._heard.setdefault(alike, {}).setdefault(agent, [])
+        heard = self._heard[alike] = self._heard.get(alike, {})
+        numbers = heard.setdefault(agent, [])
         if spoken.message_id not in numbers:
             numbers.append(spoken.message_id)
         place = numbers.index(spoken.message_id)
         digest = hashlib.sha256(f"{alike}/{place}".encode()).hexdigest()[:32]
         name = MessageName(spoken.chat, 0, print=f"~{digest}")
         self._names[name.text] = (alike, place)
-        for table in (self._heard, self._names):
-            while len(table) > self._most:
-                table.popitem(last=False)
         return name
 
     def number(self, name: MessageName, agent: str) -> int:

@@ -7,13 +7,13 @@ begins one. The number of clients is bounded, so that strangers cannot fill the 
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
 
 from actors.rules.text.globs import Globs, globs
+from actors.rules.text.limits import RecentMap
 from connectors.web.eliza.messages import ElizaChannel, forbidden
 from connectors.web.eliza.platform import Scope, WebConfig
 from connectors.web.server import ApiError
@@ -164,16 +164,13 @@ class RateLimit:
     def __init__(self, limit: int, seconds: float) -> None:
         self.limit = limit
         self._seconds = seconds
-        self._clients: OrderedDict[str, RateWindow] = OrderedDict()
+        self._clients: RecentMap[str, RateWindow] = RecentMap(MOST_CLIENTS)
 
     def count(self, client: str, now: float) -> RateWindow:
         """Count a request, and give the client's window."""
         spent = self._clients.get(client)
         if spent is None or spent.ends_at <= now:
-            self._clients.pop(client, None)
             spent = self._clients[client] = RateWindow(now + self._seconds)
-            if len(self._clients) > MOST_CLIENTS:
-                self._clients.popitem(last=False)
         spent.count += 1
         return spent
 

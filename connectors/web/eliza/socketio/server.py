@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -19,6 +18,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
+from actors.rules.text.limits import RecentMap
 from connectors.chat.server_transport import caller_at
 from connectors.web.eliza.keys import ApiCaller, not_let_in
 from connectors.web.eliza.messages import (
@@ -219,7 +219,7 @@ class DraftStreams:
 
     def __init__(self, id_of: Callable[[str], str]) -> None:
         self._id_of = id_of
-        self._open: OrderedDict[str, DraftStream] = OrderedDict()
+        self._open: RecentMap[str, DraftStream] = RecentMap(MOST)
 
     def piece(self, draft: Draft) -> Json | None:
         """Give the event of one piece; None: it belongs to no reply."""
@@ -234,8 +234,6 @@ class DraftStreams:
                 correlation_id=draft.correlation_id,
             )
             self._open[draft.reply_id] = stream
-            if len(self._open) > MOST:
-                self._open.popitem(last=False)
         told: Json = {
             "messageId": stream.message_id,
             "chunk": draft.text,

@@ -10,7 +10,10 @@ import msgspec
 from connectors.admin import schedule
 from connectors.admin.schedule import all_rows, find_row, read_runs, shown
 from connectors.web.page.views.base import (
+    Look,
     View,
+    ViewRequest,
+    ViewValues,
     change_by_hand,
     names_of,
     place_text,
@@ -21,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from actors.schedule.appointments import Appointment
-    from connectors.web.page.views.base import Look, ViewRequest, ViewValues
     from runtime.store.database import Database, RepairResult
 
     Change = Callable[[Database, str], RepairResult]
