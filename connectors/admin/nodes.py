@@ -90,7 +90,6 @@ def state_of(node: KnownNode, owner: str, *, has_work: bool) -> str:
     """Say what a node does.
 
     Args:
-        node: which.
         owner: the one that runs the company.
         has_work: whether it has parts or connectors.
     """
@@ -109,8 +108,6 @@ def described(
     """Put together what is listed of a node.
 
     Args:
-        node: which.
-        leases: of all nodes.
         rest: the connectors that the node has which runs the company.
     """
     owner = owner_of(leases)
@@ -232,8 +229,6 @@ def seal_of(key: bytes, node: str, body: bytes) -> str:
 
     Args:
         key: see `connectors.files.receipt_key`.
-        node: which is asked.
-        body: the question.
     """
     text = b"ask " + node.encode() + b" " + body
     return hmac.new(key, text, hashlib.sha256).hexdigest()
@@ -267,8 +262,6 @@ def ways_to(
     """Say where each node can be asked.
 
     Args:
-        nodes: all.
-        leases: all.
         servers: the connectors of kind `http`.
         rest: see `described`.
     """
@@ -322,8 +315,6 @@ class NodeCircle:
         """Ask some nodes at once; gives their replies in the order of `ways`.
 
         Args:
-            question: what all are asked.
-            ways: to whom.
             within: seconds that each has.
         """
         body = msgspec.json.encode(question)

@@ -90,8 +90,6 @@ def ask_all(
     """Ask all nodes at once, by name; none: it is one process without nodes.
 
     Args:
-        app: the settings.
-        question: what is asked.
         names: only these; empty: all.
 
     Raises:
@@ -199,7 +197,6 @@ def find(nodes: list[KnownNode], name: str, hint: str = "NAME") -> KnownNode:
     """Find a node by its name.
 
     Args:
-        nodes: all.
         name: of the one that is meant.
         hint: where the command line has the name.
 

@@ -298,7 +298,6 @@ def tree_lines(node: Node, depth: int, at: str = "") -> Iterator[str]:
     """Write an actor and those below it, one on each line.
 
     Args:
-        node: the actor.
         depth: how far it is set in.
         at: the node of the company that it lives on; empty: there is one process.
     """
@@ -463,7 +462,6 @@ def with_nodes(
     """Add the nodes of the company, and how each is doing.
 
     Args:
-        found: how the company is doing.
         replies: of the nodes; none if it is one process.
         to_do: what needs somebody, to be added to.
     """

@@ -112,8 +112,6 @@ class HintSender:
     """Tells other nodes what they are to show, in order, as long as this node lives.
 
     Args:
-        server: whose database the nodes share.
-        node: id of this node.
         life: gives the number of its life (`Member.incarnation`); None: it has none.
     """
 

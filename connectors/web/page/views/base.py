@@ -334,7 +334,6 @@ async def act_at(asked: ViewRequest, action: str, ways: Sequence[NodeWay]) -> st
     """Have other nodes do what a person wants; gives what the first one says.
 
     Args:
-        asked: the form.
         action: the view and its action, as `actors/kill`.
         ways: to those that are asked, all at once.
 

@@ -174,7 +174,6 @@ class NodesShown:
     """What the overview shows of all nodes; nothing if there is one process.
 
     Args:
-        look: the reading.
         replies: of the other nodes that could be asked.
     """
 
@@ -219,7 +218,6 @@ class NodesShown:
         """Add the nodes to what the overview shows, and sum up what it counts.
 
         Args:
-            values: of this node.
             reasons: why messages cannot be answered here; none: they can.
         """
         turns = msgspec.convert(values["turns"], int)
@@ -266,7 +264,6 @@ def merged(own: Account, further: Sequence[Sequence[Account]]) -> Account:
     """Put together what all nodes say of a connector.
 
     Args:
-        own: what this one says.
         further: what each other one says of those that it runs.
     """
     others = [x for each in further for x in each if x.name == own.name]
@@ -635,7 +632,6 @@ def recorded(look: Look, trends: Trends) -> Trends:
     """Count what the records of all nodes say of the last day.
 
     Args:
-        look: the reading.
         trends: has what no record says: waits, and lags of this process.
     """
     found = Trends()
