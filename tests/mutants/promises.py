@@ -60,6 +60,27 @@ PROMISES = (
         NODES,
     ),
     Mutant(
+        "nodes: a node that was taken over from shows people something",
+        "runtime/postgresql/hints.py",
+        " AND state = 'up'",
+        "",
+        NODES,
+    ),
+    Mutant(
+        "nodes: words of another node come up behind their answer",
+        "actors/outbound/drafts.py",
+        "if draft.reply_id in self._answered:",
+        "if False:",
+        ("tests/actors/outbound/test_hints.py",),
+    ),
+    Mutant(
+        "nodes: a node that leaves takes up what comes in",
+        "actors/inbound/recovery.py",
+        "if not (self._is_due or self._duties.is_leaving)",
+        "if not self._is_due",
+        ("tests/actors/inbound/test_router.py",),
+    ),
+    Mutant(
         "nodes: a node hears its own hints",
         "runtime/nodes/hints.py",
         "None if hint.node == me else",

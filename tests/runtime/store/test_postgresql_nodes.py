@@ -452,7 +452,10 @@ async def test_a_node_shows_things_to_others_until_another_took_over() -> None:
             sender.tell(first)
             await other.wait_heard(HintsShown("a", (first,)))
             assert b.desk.carry_out(*b.plan(dead=a))
-            await sender._send([second], life)
+            # The take-over ended its session: it has come back, and connected anew.
+            anew = HintSender(server, "a", lambda: life)
+            await anew._send([second], life)
+            anew._drop()
             with beside() as db:
                 tell(db, "a", "later")
             await other.wait_heard(RowsWritten("a", ("later",)))
