@@ -56,6 +56,9 @@ class Benchmark(msgspec.Struct, frozen=True):
     """Just enough to see that it runs; its numbers mean nothing."""
 
     measure: Round
+    most_runs: int | None = None
+    """Rounds at most, if each takes minutes; None: as many as are asked for."""
+
     warms_up: bool = True
     """Whether a first round goes uncounted; rounds that start a fresh process see
     to it themselves, or want the cold."""

@@ -64,14 +64,15 @@ def run(
             progress(f"{benchmark.name}: {subject} warms up")
             measure(plan)
     measured: Measured = {subject: {} for subject in subjects}
-    for number in range(1, options.runs + 1):
+    runs = min(options.runs, benchmark.most_runs or options.runs)
+    for number in range(1, runs + 1):
         for subject, measure in subjects.items():
             gc.collect()
             figures = measure(plan)
             for figure in figures:
                 measured[subject].setdefault(figure.name, []).append(figure)
             values = ", ".join(f"{f.name} {f.value:,.4g} {f.unit}" for f in figures)
-            progress(f"{benchmark.name} {number}/{options.runs}: {subject}: {values}")
+            progress(f"{benchmark.name} {number}/{runs}: {subject}: {values}")
     return measured
 
 
