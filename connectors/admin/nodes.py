@@ -111,6 +111,8 @@ def described(
         rest: the connectors that the node has which runs the company.
     """
     owner = owner_of(leases)
+    if node.card.shares_work is False:  # what it has was left from when work was shared
+        leases = ()
     parts, connectors = parts_of(leases, node.id), connectors_of(leases, node.id)
     state = state_of(node, owner, has_work=bool(parts or connectors))
     return ListedNode(

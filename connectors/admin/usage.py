@@ -303,6 +303,9 @@ BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 GOOD_ENDS = frozenset({"ok", "cancelled", "stopped", "interrupted"})
 """How turns end that have not failed."""
 
+BESIDE_ANSWERS = frozenset({"compaction", "flush", "reset", "check"})
+"""What models are called for that makes no answer."""
+
 # Chosen: two lines of a page are told apart by no more.
 MOST_POINTS = 96
 

@@ -111,10 +111,11 @@ class NodeAnswers:
         """Answer a question; see `connectors.chat.platforms.Operations`."""
         from connectors.admin import nodes  # noqa: PLC0415  only several nodes need it
 
+        # First: others need not learn what this node is called.
+        if not nodes.is_sealed(self._key, node, body, seal):
+            return 401, b"not sealed with the key that lies beside the database here"
         if node != self._node:
             return MISDIRECTED, f"this is node {self._node}".encode()
-        if not nodes.is_sealed(self._key, node, body, seal):
-            return 401, f"node {node} has another key beside its database".encode()
         try:
             asked = msgspec.json.decode(body, type=nodes.NodeQuestion)
         except (msgspec.MsgspecError, UnicodeDecodeError):

@@ -333,6 +333,9 @@ LONG_WAIT = 600.0
 """Seconds for which nothing should wait; a turn that failed is begun anew before."""
 
 
+NOBODY = "nobody serves: callboard serve"
+
+
 class NodeStatus(ListedNode, frozen=True):
     """How one node of a company is doing."""
 
@@ -419,7 +422,12 @@ def look(choice: DatabaseChoice) -> CompanyStatus:
         if settings is not None:
             found = with_spending(found, rows, settings, to_do)
     if settings is not None:
-        found = with_nodes(found, ask_all(settings, ReadReport()), to_do)
+        replies = ask_all(settings, ReadReport())
+        own = [each for each in replies if each.node.name == settings.nodes.name]
+        if NOBODY in to_do and any(each.node.state == STANDS_BY for each in own):
+            to_do.remove(NOBODY)
+            found = msgspec.structs.replace(found, node=settings.nodes.name)
+        found = with_nodes(found, replies, to_do)
     return msgspec.structs.replace(found, to_do=tuple(to_do))
 
 
@@ -433,7 +441,7 @@ def with_process(
         to_do.append(f"it runs, but does not say by what: {error}")
         return found
     if running is None:
-        to_do.append("nobody serves: callboard serve")
+        to_do.append(NOBODY)
         return found
     if running.mistake:
         to_do.append(f"mend the settings, which are not in use: {running.mistake}")
@@ -576,7 +584,7 @@ def with_spending(
 def lines(it: CompanyStatus) -> Iterator[str]:
     """Write it for people."""
     readiness = {True: "yes", False: "NO", None: "not known"}[it.ready]
-    runs = "nobody serves"
+    runs = f"node {it.node} stands by" if it.node else "nobody serves"
     if it.process is not None:
         since = lasting(SystemClock().wall() - it.since)
         node = f"node {it.node}, " if it.node else ""

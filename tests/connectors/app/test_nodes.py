@@ -586,6 +586,8 @@ def test_the_status_shows_all_nodes_with_sums() -> None:
         "node c is gone: start it, or callboard nodes remove c",
         "node d says nothing: did not answer within 3 s",
     ]
+    standing = CompanyStatus(release="1", database="d", node="e")
+    assert next(lines(standing)) == "callboard 1: node e stands by"
     with_nodes(found, REPLIES[1:], to_do)
     assert to_do[-1] == "no node runs the company: callboard nodes list"
 

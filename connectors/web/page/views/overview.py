@@ -31,6 +31,7 @@ from connectors.admin.queue import (
     sum_figures,
 )
 from connectors.admin.usage import (
+    BESIDE_ANSWERS,
     DAY,
     GOOD_ENDS,
     Minute,
@@ -651,6 +652,8 @@ def enter_records(look: Look, trends: Trends) -> None:
             minute = trends.minute(row.at)
             minute.tokens += body.input_tokens + body.output_tokens
             minute.dollars += body.cost
+            if body.status in BESIDE_ANSWERS:
+                continue
             minute.times[place_of(body.seconds)] += 1
             minute.errors += body.status not in GOOD_ENDS
         for row in islice(rows.records(records.AUDIT, since), MOST_SEEDED):

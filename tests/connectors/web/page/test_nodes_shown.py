@@ -15,6 +15,9 @@ from hypothesis import given, strategies as st
 from msgspec.structs import replace as with_fields
 
 from actors import names
+from actors.journal.records import usage_of_check
+from actors.messages.inbound import Address, Inbound
+from actors.messages.usage import Run
 from connectors.admin.nodes import (
     ENDED,
     GONE,
@@ -38,13 +41,15 @@ from connectors.admin.nodes import (
     ways_to,
 )
 from connectors.admin.tree import Forest
+from connectors.admin.usage import Trends
 from connectors.app.inspection import MISDIRECTED, NodeAnswers, write_tree
 from connectors.commands.status import show_nodes
 from connectors.web.page.views import actors, overview, queue
-from connectors.web.page.views.base import Refusal, ViewRequest
+from connectors.web.page.views.base import Refusal, ViewRequest, look_of
 from runtime.errors import MisuseError
 from runtime.nodes.rows import ACCOUNT, COMPANY, PART, LeaseRow
 from runtime.postgresql.nodes import KnownNode, NodeCard
+from runtime.store.rows import Commit
 from tests.support.desk import WAITING
 from tests.support.panel_bed import PanelBed, open_panels
 
@@ -128,7 +133,7 @@ def answers(node: str = "b", key: bytes = KEY) -> NodeAnswers:
     ("node", "key", "body", "status", "text"),
     [
         ("c", KEY, b'{"type":"ShowTree"}', MISDIRECTED, b"this is node b"),
-        ("b", b"x", b'{"type":"ShowTree"}', 401, b"another key"),
+        ("b", b"x", b'{"type":"ShowTree"}', 401, b"not sealed"),
         ("b", KEY, b'{"type":"Explode"}', 400, b"does not know this question"),
         ("b", KEY, b"\xff", 400, b"does not know this question"),
         ("b", KEY, b'{"type":"ShowTree","top":"zoe"}', 404, b"no actor has the name"),
@@ -224,6 +229,7 @@ def test_nodes_are_asked_at_their_servers_and_then_as_operators_do() -> None:
         LeaseRow(COMPANY, "a", 1),
         LeaseRow(f"{PART}7", "b", 1),
         LeaseRow(f"{ACCOUNT}bot", "b", 1),
+        LeaseRow(f"{PART}8", "c", 1),  # left from when work was shared
     ]
     card = NodeCard(address="10.0.0.5", doors={"http": 80, "page": 81})
     nodes = [
@@ -332,6 +338,32 @@ async def test_the_overview_is_of_all_nodes(tmp_path: Path) -> None:
         report = reply.read(NodeReport)
         assert report is not None
         assert (report.reasons, report.turns >= 0) == ((), True)
+
+
+async def test_what_models_do_beside_answers_is_no_failed_answer(
+    tmp_path: Path,
+) -> None:
+    run = Run(provider="main", model="m", attempt=1, seconds=2.0, cost=0.5)
+    inbound = Inbound(
+        id="1",
+        platform="terminal",
+        platform_id="1",
+        address=Address("cli", "kitchen"),
+        sender_id="sam",
+        sender_name="Sam",
+        text="hi",
+        received_at=1.0,
+    )
+    async with open_panels(tmp_path) as bed:
+        look = look_of(ViewRequest("operator", bed.app.parts.inside()))
+        before, after = Trends(), Trends()
+        overview.enter_records(look, before)
+        check = usage_of_check("checked", inbound, "anna", run)
+        await bed.app.store.commit(Commit(at=look.now, records=(check,)))
+        overview.enter_records(look, after)
+    (old,), (new,) = (x.series(look.now, 86_400.0, 1) for x in (before, after))
+    assert new.dollars == old.dollars + 0.5
+    assert (new.errors, new.times) == (old.errors, old.times)
 
 
 async def test_one_process_shows_no_nodes(tmp_path: Path) -> None:
