@@ -200,6 +200,8 @@ async def test_a_hook_that_is_told_of_the_end_may_raise(
     autojump_clock: MockClock,
 ) -> None:
     class Hasty(Keeper):
+        has_children: ClassVar[bool] = True
+
         def on_stop_due(self) -> None:
             raise ValueError("not now")
 
