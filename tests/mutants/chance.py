@@ -322,13 +322,13 @@ class Finder(ast.NodeVisitor):
 def is_chosen(value: ast.expr) -> bool:
     """Tell whether a bound, a time-out or a default was chosen: `MOST_TRIES = 3`.
 
-    A test of the rule takes the number by its name. Zero and one are no choice. Also
-    `4 * 1024` is one number.
+    A test of the rule takes the number by its name. Zero and one are no choice, but a
+    part of one is: `SOON = 0.1`. Also `4 * 1024` is one number.
     """
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
         return is_chosen(value.left) and is_chosen(value.right)
     number = value.value if isinstance(value, ast.Constant) else None
-    return isinstance(number, int | float) and number > 1
+    return isinstance(number, int | float) and number > 0 and number != 1
 
 
 def is_silent(statement: ast.stmt) -> bool:

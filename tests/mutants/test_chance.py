@@ -26,6 +26,7 @@ from __future__ import annotations
 __all__ = ("room_for", 3)
 MOST = 3
 MOST_BYTES = 4 * 6 * 10
+SOON = 0.1
 NONE = 0
 
 
