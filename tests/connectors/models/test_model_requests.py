@@ -396,6 +396,12 @@ def test_sent_ids_are_allowed_and_unique_and_results_follow(given: list[str]) ->
     assert all(c.isascii() and (c.isalnum() or c in "_-") for c in "".join(used))
 
 
+def test_a_second_call_of_an_id_gets_the_next_number() -> None:
+    ids = CallIds()
+    sent_ids = [ids.of_call(call_id) for call_id in ("a b", "a b", "", "a_b", "")]
+    assert sent_ids == ["a_b", "a_b_2", "call", "a_b_3", "call_2"]
+
+
 EMPTY = (
     TranscriptLine("user", "  "),
     TranscriptLine("assistant", ""),
