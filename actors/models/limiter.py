@@ -126,22 +126,23 @@ class PermitQueue:
             line = self._lines.setdefault(asked.priority, WaitingTurns())
             line.add(asked.owner, permit)
 
-    def remove(self, permit: Permit) -> None:
-        """Forget a request; without one, nothing happens."""
+    def remove(self, permit: Permit) -> bool:
+        """Forget a request; False: there is none."""
         asked = self._asked.pop(permit, None)
         if asked is None:
-            return
+            return False
         del self._since[permit]
         if asked.is_under_way:
             queue = self._under_way[asked.priority]
             del queue[permit]
             if not queue:
                 del self._under_way[asked.priority]
-            return
+            return True
         line = self._lines[asked.priority]
         line.remove(asked.owner, permit)
         if not line:
             del self._lines[asked.priority]
+        return True
 
     def take(
         self, may: Grantable, now: float, last: Owner = ()
@@ -398,8 +399,7 @@ class Limiter(Actor):
     def _leave(self, permit: Permit) -> None:
         """Take back a permit or the request for it, and grant what is free then."""
         for model, queue in tuple(self._queues.items()):
-            queue.remove(permit)
-            if not queue:
+            if queue.remove(permit):
                 self._grant(model)
         held = self._drop(permit)
         if held is not None:

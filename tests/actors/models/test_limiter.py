@@ -23,8 +23,10 @@ from actors.protocol import AcquirePermit, PermitGranted, ReleasePermit
 from runtime.fairness import most_of_one
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.supervisor import Supervisor, SupervisorConfig
+from runtime.telemetry.metrics import Gauge, Metrics
 from runtime.testing import Probe, open_test_system, wait_settled
 from tests.fakes.actors.neighbours import of_kind, probe
+from tests.fakes.company.company import counted
 from tests.support.puppet import virtual
 
 if TYPE_CHECKING:
@@ -42,8 +44,14 @@ def turn_ids(waiting: Probe) -> list[str]:
 class Bench:
     """A limiter and sessions that ask it."""
 
-    def __init__(self, system: ActorSystem, most: int, connectors: int = 1) -> None:
-        limiter = Limiter(most, connectors=lambda: connectors)
+    def __init__(
+        self,
+        system: ActorSystem,
+        most: int,
+        connectors: int = 1,
+        waiting: Gauge | None = None,
+    ) -> None:
+        limiter = Limiter(most, waiting, connectors=lambda: connectors)
         self.limiter = system.spawn(limiter, name=names.LIMITER)
         self.probe = probe(system, "session")
 
@@ -65,6 +73,27 @@ async def test_permits_go_out_in_the_order_of_asking(autojump_clock: Clock) -> N
             bench.limiter.tell(ReleasePermit(name))
         await wait_settled(system)
         assert turn_ids(bench.probe) == ["ta", "tb", "tc", "td"]
+
+
+async def test_who_waits_is_shown_also_when_somebody_waits_no_longer(
+    autojump_clock: Clock,
+) -> None:
+    metrics = Metrics()
+    gauge = metrics.gauge("callboard_waiting", "…", ("model",))
+    async with virtual(autojump_clock) as system:
+        bench = Bench(system, 1, waiting=gauge)
+        shown: list[list[str]] = []
+        for name in "abc":
+            bench.acquire(name, f"t{name}")
+            await wait_settled(system)
+            shown.append(counted(metrics))
+        for name in "bca":
+            bench.limiter.tell(ReleasePermit(name))
+            await wait_settled(system)
+            shown.append(counted(metrics))
+    line = 'waiting{{model=""}} {}.0'
+    ones, two = [line.format(1)], [line.format(2)]
+    assert shown == [[], ones, two, ones, [], []]
 
 
 async def test_the_most_urgent_comes_first_and_takes_nothing_away(
