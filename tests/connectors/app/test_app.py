@@ -19,7 +19,7 @@ from connectors.sandbox.plan import SandboxError
 from connectors.settings.load import load_app
 from connectors.web.openai.transport import HttpTransport
 from runtime.errors import CorruptError
-from runtime.sql.store import SqlStore
+from runtime.sqlite.store import SqliteStore
 from runtime.sqlite.database import SqliteDatabase
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.company.company import counted
@@ -57,7 +57,7 @@ async def test_damage_of_the_database_is_told_and_nobody_waits_any_longer(
     config = load(tmp_path)
     async with open_app(config, serving(config)) as app:
         assert counted(app.metrics, "store_damaged") == []
-        assert isinstance(app.store, SqlStore)
+        assert isinstance(app.store, SqliteStore)
         tell = app.store._on_damage
         assert tell is not None
         tell("page 7 is damaged")

@@ -134,6 +134,12 @@ async def test_filters_are_in_force_from_then_on() -> None:
         await on(bed, chief.emit, "unsubscribe_logs", None)
         told = await on(bed, chief.next, "log_subscription_confirmed")
         assert told["subscribed"] is False
+        LOG.error("unheard", agent="anna")
+        await on(bed, chief.emit, "subscribe_logs", None)
+        await on(bed, chief.next, "log_subscription_confirmed")
+        LOG.error("third", agent="anna")
+        line = await on(bed, chief.next, "log_stream")
+        assert line["payload"]["msg"] == "third"
 
 
 async def test_a_flood_of_lines_is_cut_and_says_so() -> None:
