@@ -19,8 +19,8 @@ from connectors.sandbox.plan import SandboxError
 from connectors.settings.load import load_app
 from connectors.web.openai.transport import HttpTransport
 from runtime.errors import CorruptError
-from runtime.sqlite.store import SqliteStore
 from runtime.sqlite.database import SqliteDatabase
+from runtime.sqlite.store import SqliteStore
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.company.company import counted
 from tests.processes.running import write_settings

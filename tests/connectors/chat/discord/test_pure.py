@@ -14,6 +14,7 @@ from connectors.chat.discord.events import (
     DiscordSkipped,
     at,
     command_of,
+    name_of,
     number,
     read,
     readable,
@@ -118,6 +119,15 @@ def test_a_forward_a_sticker_an_embed_and_a_poll_are_read() -> None:
     ]
     assert isinstance(said[0], DiscordMessage)
     assert said[0].reply_to == ""
+
+
+def test_somebody_is_called_as_near_as_they_are_known() -> None:
+    user = {"id": "3", "username": "zoe", "global_name": "Zoë"}
+    called = [name_of(user, {"nick": "Z"}), name_of(user, {})]
+    for name in ("global_name", "username"):
+        user[name] = " \u200b"  # nothing that anybody sees
+        called.append(name_of(user, {"nick": ""}))
+    assert called == ["Z", "Zoë", "zoe", "3"]
 
 
 @given(text=st.text(max_size=1_900))
