@@ -23,7 +23,7 @@ def play(folder: Path, text: str, *options: str, **variables: str) -> Finished:
     name = () if "-" in options else ("--config", settings.name)
     given = [each for each in options if each != "-"]
     arguments = ("play", "room.txt", *name, *given)
-    return run_here(*arguments, folder=folder, **variables)
+    return run_here(*arguments, folder=folder, admin_port=0, **variables)
 
 
 def test_the_example_is_played_the_same_way_every_time(tmp_path: Path) -> None:

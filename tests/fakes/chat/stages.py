@@ -6,9 +6,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Protocol
 
 import httpx
+import pytest
 import trio
 import trio.testing
 
+from connectors.chat import accounts, inbound
+from connectors.chat.qq import transport as qq
+from connectors.chat.telegram import senders as telegram
 from connectors.chat.terminal.playback import Cue, PlayingTransport, RoomSettings
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
@@ -279,8 +283,27 @@ OPENED: dict[str, Callable[[], AbstractAsyncContextManager[Stage]]] = {
 """What opens a stage by itself."""
 
 
+SOON = 0.05
+"""Seconds to the next try, in place of one: these servers are real, and so is time."""
+
+
 @asynccontextmanager
 async def open_stage(name: str) -> AsyncGenerator[Stage]:
+    """Listen on a transport until the block ends; it waits for no next try for long."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, constant in (
+            (inbound, "FIRST_WAIT"),
+            (accounts, "SOON"),
+            (qq, "SOON"),
+            (telegram, "SOON"),
+        ):
+            patch.setattr(module, constant, SOON)
+        async with stage_of(name) as stage:
+            yield stage
+
+
+@asynccontextmanager
+async def stage_of(name: str) -> AsyncGenerator[Stage]:
     """Listen on a transport until the block ends."""
     if name == "http":
         async with open_channel() as channel, trio.open_nursery() as nursery:
