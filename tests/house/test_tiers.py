@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -196,6 +197,26 @@ def test_workers_that_wait_leave_their_processor_to_others(
     processors: int, expected: int
 ) -> None:
     assert workers(processors) == expected
+
+
+def test_what_a_worker_compiles_is_kept_for_the_others(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text(TIERS.replace("-p tests.support.tiers", ""))
+    # As here: a plugin that the command line names would come after pytest-xdist.
+    (tmp_path / "conftest.py").write_text("pytest_plugins = 'tests.support.tiers'\n")
+    text = "import sys\ndef test(): assert not sys.dont_write_bytecode\n"
+    (tmp_path / "test_one.py").write_text(text)
+    told = {"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_XDIST_AUTO_NUM_WORKERS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest"],
+        cwd=tmp_path,
+        env=os.environ | told | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=100,
+        check=False,
+    )
+    assert "1 passed" in done.stdout, done.stdout
+    assert "1 worker" in done.stdout
 
 
 def test_what_one_worker_rewrites_the_others_need_not(

@@ -87,6 +87,8 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         options.markexpr = "not live" if config.getoption("deep") else FIRST
         if whole and not is_worker and getattr(options, "numprocesses", 0) is None:
             os.environ.setdefault("PYTHONHASHSEED", str(SEED))
+            # Else each worker, and each program that a test starts, would compile all.
+            os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
             options.numprocesses, options.maxprocesses = "logical", MOST_WORKERS
             options.dist = "loadfile"
             if not config.getoption("deep"):
