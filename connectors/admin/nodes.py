@@ -15,7 +15,6 @@ import socket
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-import httpx
 import msgspec
 import trio
 
@@ -25,6 +24,8 @@ from runtime.errors import MisuseError
 from runtime.nodes.rows import ACCOUNT, COMPANY, PART, LeaseRow
 
 if TYPE_CHECKING:
+    import httpx
+
     from runtime.postgresql.nodes import KnownNode
 
 RUNS, STANDS_BY = "runs the company", "stands by"
@@ -319,6 +320,8 @@ class NodeCircle:
         Args:
             within: seconds that each has.
         """
+        import httpx  # noqa: PLC0415  a server that asks nobody needs none
+
         body = msgspec.json.encode(question)
         found: dict[str, NodeReply] = {}
         asked = list(ways)
@@ -337,6 +340,8 @@ class NodeCircle:
     async def _ask(
         self, client: httpx.AsyncClient, way: NodeWay, body: bytes, within: float
     ) -> NodeReply:
+        import httpx  # noqa: PLC0415  as in `ask`
+
         node = way.listed
         if not way.has_actors:
             return NodeReply(node, NO_ACTORS)
@@ -347,7 +352,7 @@ class NodeCircle:
             for place in way.places:
                 try:
                     return await self._ask_at(client, place, node, body)
-                except (httpx.TransportError, MisuseError) as error:
+                except (httpx.RequestError, httpx.InvalidURL, MisuseError) as error:
                     host, port = place
                     told = str(error) or type(error).__name__
                     why = why or f"does not answer at {host}:{port}: {told}"
@@ -364,11 +369,13 @@ class NodeCircle:
         """Ask at one address.
 
         Raises:
-            httpx.TransportError: nobody answers there.
+            httpx.RequestError: nobody answers there.
+            httpx.InvalidURL: the host is no name of one.
             MisuseError: another program, or another node, does.
         """
         host, port = place
-        url = httpx.URL(scheme="http", host=host, port=port, path=PATH)
+        name = f"[{host}]" if ":" in host else host
+        url = f"http://{name}:{port}{PATH}"
         seal = f"{node.name} {seal_of(self._key, node.name, body)}"
         headers = {HEADER: seal, "content-type": "application/json"}
         request = client.build_request("POST", url, content=body, headers=headers)

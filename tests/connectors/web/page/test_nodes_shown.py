@@ -181,10 +181,14 @@ async def test_who_is_silent_is_named_with_the_reason() -> None:
             way("d", 1),
             way("e", 1, well, state=STANDS_BY),
             way("f", state=GONE),
+            with_fields(way("g"), places=(("no host", 1),)),
+            with_fields(way("h"), places=(("::1", 1), ("1::2::3", 1))),
         )
     assert told["b"] == "ok"
     assert "HTTP 421 this is node b" in told["c"]
     assert told["d"].startswith("does not answer at 127.0.0.1:1: ")
+    assert told["g"].startswith("does not answer at no host:1: ")
+    assert told["h"].startswith("does not answer at ::1:1: ")
     assert told["e"] == told["f"] == NO_ACTORS
 
 
