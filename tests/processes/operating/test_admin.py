@@ -157,8 +157,7 @@ def test_a_foreign_web_page_cannot_look(
 def test_an_address_that_cannot_be_taken_ends_the_start(
     tmp_path: Path, setting: str, said: str
 ) -> None:
-    with served(tmp_path / "here"):
-        pass
+    write_settings(tmp_path / "here")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         given = f"admin.{setting.format(port=port)}"

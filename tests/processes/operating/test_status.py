@@ -13,7 +13,14 @@ import pytest
 from runtime import __version__
 from runtime.sqlite.database import SqliteDatabase
 from runtime.store.rows import Commit, Settle
-from tests.processes.running import PATIENCE, Finished, run, run_here, served
+from tests.processes.running import (
+    PATIENCE,
+    Finished,
+    run,
+    run_here,
+    served,
+    write_settings,
+)
 from tests.support.store.rows import NOW, accepting
 
 if TYPE_CHECKING:
@@ -92,9 +99,7 @@ def test_a_copy_is_looked_at_without_settings(tmp_path: Path) -> None:
 
 
 def test_a_company_that_never_ran_is_told_what_to_do(tmp_path: Path) -> None:
-    with served(tmp_path):
-        pass
-    (tmp_path / "callboard.db").rename(tmp_path / "gone")
+    write_settings(tmp_path)
     shown = status(tmp_path)
     assert shown.code == 1
     assert "there is no database" in shown.err
