@@ -233,6 +233,7 @@ def test_the_blocks_that_run_are_marked_and_nothing_else_changes() -> None:
     assert block_at(at, 20, "Count.to.last") == ("Count.to.last", 1)
 
 
+@pytest.mark.deep
 def test_the_tests_that_run_a_line_are_noted_and_stay_known(tmp_path: Path) -> None:
     at = copy_of(ROOT, COPIED, tmp_path / "copy")
     (at / "runtime").mkdir()
