@@ -32,7 +32,7 @@ MARKERS = {"py.typed"}
 MOST_FILES = 652
 """Python files of the product; may only fall."""
 
-MOST_IMPORTS = 8_020
+MOST_IMPORTS = 8_000
 """Import statements of the product, those for types too."""
 
 IMPORT = re.compile(r"^ *(?:from [\w.]+ import |import [\w.]+)", re.MULTILINE)

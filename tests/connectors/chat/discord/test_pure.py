@@ -122,7 +122,7 @@ def test_a_forward_a_sticker_an_embed_and_a_poll_are_read() -> None:
 
 
 def test_somebody_is_called_as_near_as_they_are_known() -> None:
-    user = {"id": "3", "username": "zoe", "global_name": "Zoë"}
+    user: dict[str, object] = {"id": "3", "username": "zoe", "global_name": "Zoë"}
     called = [name_of(user, {"nick": "Z"}), name_of(user, {})]
     for name in ("global_name", "username"):
         user[name] = " \u200b"  # nothing that anybody sees
