@@ -233,6 +233,7 @@ class Membership:
         self._is_leaving = False
         self._barred = NOTHING_BARRED
         self._is_next = False
+        self._free_since: dict[str, float] = {}
         self._wanted_since: dict[tuple[str, int, str], float] = {}
 
     @property
@@ -343,7 +344,7 @@ class Membership:
             end=end,
             drain=self._drained(now, leases, alive, able),
             take_over=self._take_over(nodes, suspected, leases, able),
-            adopt=self._adopted(leases, able),
+            adopt=self._adopted(now, leases, able),
             want=want,
         )
 
@@ -393,10 +394,16 @@ class Membership:
         return None
 
     def _adopted(
-        self, leases: Collection[LeaseRow], alive: Collection[str]
+        self, now: float, leases: Collection[LeaseRow], able: Collection[str]
     ) -> dict[str, str]:
         free = [row.name for row in leases if not row.owner]
-        found = homes(free, leases, alive, self._barred)
+        before = self._free_since
+        self._free_since = {name: before.get(name, now) for name in free}
+        found = homes(free, leases, able, self._barred)
+        # Who is to have it by these rows may see it otherwise, and wait for others.
+        barred = self._barred.get(self._me, ()) if self._me in able else free
+        left = {x for x in free if now - self._free_since[x] >= self._ttl / 2}
+        found |= dict.fromkeys(left.difference(barred), self._me)
         return {name: node for name, node in found.items() if node == self._me}
 
     def _wanted(
