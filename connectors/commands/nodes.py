@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import trio
 
 from connectors.admin.nodes import (
     COMMAND_WITHIN,
@@ -22,6 +21,7 @@ from connectors.admin.nodes import (
 )
 from connectors.commands.common.database import DatabaseChoice, database_options
 from connectors.commands.common.output import json_option, say, say_rows
+from connectors.commands.common.running import run_interruptible
 from connectors.config.app import AppConfig, StoreConfig, address_of
 from connectors.files import receipt_key
 from runtime.nodes.membership import homes
@@ -113,7 +113,9 @@ def ask_all(
         if way.listed.name in names or not names
     ]
     circle = NodeCircle("", receipt_key.load(Path(app.store.path)), lambda: ways)
-    return trio.run(circle.ask, question, ways, COMMAND_WITHIN) if ways else []
+    if not ways:
+        return []
+    return run_interruptible(circle.ask, question, ways, COMMAND_WITHIN)
 
 
 def cells(node: ListedNode) -> tuple[str, ...]:

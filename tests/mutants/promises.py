@@ -234,7 +234,7 @@ PROMISES = (
     Mutant(
         "budgets: calls that are not stored yet are forgotten",
         "actors/models/spending.py",
-        "            self._budgets.enter(call.body.who, call.body.amount, call.at)\n",
+        "            self.budgets.enter(call.body.who, call.body.amount, call.at)\n",
         "            del call\n",
         LEDGER,
     ),
@@ -249,7 +249,7 @@ PROMISES = (
         "budgets: other limits, and nothing is under way",
         "actors/models/accounts.py",
         "            for call, held in self._held.items():\n"
-        "                self._spending.hold(call, held.who, held.estimate)\n",
+        "                self._spending.budgets.hold(call, held.who, held.estimate)\n",
         "",
         LEDGER,
     ),

@@ -76,8 +76,8 @@ ROOMS = (
     Mutant(
         "a stranger's words taken in all the same",
         "actors/inbound/connector.py",
-        "            gatekeeper.refuse_aloud(decision)\n            return False\n",
-        "            gatekeeper.refuse_aloud(decision)\n",
+        "        gatekeeper.refuse_aloud(decision)\n        return False\n",
+        "        gatekeeper.refuse_aloud(decision)\n",
         ("tests/stories/people/test_strangers.py",),
     ),
     Mutant(

@@ -186,7 +186,8 @@ async def test_a_handler_that_has_no_processor_is_not_blamed(
         """Wait all the time; the machine tells afterwards, or not yet."""
         nonlocal looks
         looks += native_id == threading.main_thread().native_id
-        waited = SystemClock().monotonic() if is_told else 0.0
+        # Ten times as long as it can be: its clock is not read at the same moment.
+        waited = 10 * SystemClock().monotonic() if is_told else 0.0
         return ThreadTime(1.0, waited, is_ready=not is_told)
 
     monkeypatch.setattr(watchdog, "thread_time", starved)

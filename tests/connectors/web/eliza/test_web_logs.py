@@ -131,15 +131,21 @@ async def test_filters_are_in_force_from_then_on() -> None:
         LOG.error("second", agent="anna")
         line = await on(bed, chief.next, "log_stream")
         assert line["payload"]["msg"] == "second"
+
+
+async def test_whoever_leaves_the_log_hears_no_more_of_it() -> None:
+    async with open_web() as bed, client_of(bed) as chief:
+        await on(bed, chief.emit, "subscribe_logs", None)
+        await on(bed, chief.next, "log_subscription_confirmed")
         await on(bed, chief.emit, "unsubscribe_logs", None)
         told = await on(bed, chief.next, "log_subscription_confirmed")
         assert told["subscribed"] is False
-        LOG.error("unheard", agent="anna")
+        LOG.error("unheard")
         await on(bed, chief.emit, "subscribe_logs", None)
         await on(bed, chief.next, "log_subscription_confirmed")
-        LOG.error("third", agent="anna")
+        LOG.error("heard again")
         line = await on(bed, chief.next, "log_stream")
-        assert line["payload"]["msg"] == "third"
+        assert line["payload"]["msg"] == "heard again"
 
 
 async def test_a_flood_of_lines_is_cut_and_says_so() -> None:
