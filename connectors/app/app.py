@@ -568,6 +568,7 @@ async def _store_on_server(
             seat=seat.fence,
             leases=seat.node.leases_for if seat.peers is not None else None,
             concerns_others=None if seat.peers is None else seat.node.concerns_others,
+            channel=seat.node.channel,
             unhurried=UNHURRIED,
         )
     server = PostgresqlServer(address_of(config.store), options)

@@ -152,6 +152,14 @@ def rest_of(config: AppConfig) -> list[str]:
     return [x for x in served if not (is_shared(config, x) or is_leased(config, x))]
 
 
+def channel_of(key: bytes) -> str:
+    """Name the channel of hints, which hold words of agents, and what nodes act on.
+
+    Only nodes of this company know it, and no other company in the database has it.
+    """
+    return f"callboard_{hmac.new(key, b'hints', hashlib.sha256).hexdigest()[:32]}"
+
+
 def admin_place(config: AppConfig) -> tuple[str, int] | None:
     """Say where operators are to ask; None: nowhere, or at a port nobody knows."""
     port = ADMIN_PORT if config.admin.port is None else config.admin.port
@@ -242,6 +250,11 @@ class CompanyNode:
     def name(self) -> str:
         """Its name among the nodes."""
         return self._name
+
+    @property
+    def channel(self) -> str:
+        """The channel by which nodes of this company hear hints of each other."""
+        return channel_of(self._key)
 
     @property
     def ttl(self) -> float:
@@ -887,12 +900,16 @@ async def open_node(config: AppConfig) -> AsyncGenerator[CompanyNode]:
         HintSender,
     )
     from runtime.postgresql.nodes import NodeDesk  # noqa: PLC0415  same
-    from runtime.postgresql.server import PostgresqlServer  # noqa: PLC0415  same
+    from runtime.postgresql.server import (  # noqa: PLC0415  same
+        PostgresqlOptions,
+        PostgresqlServer,
+    )
 
-    server = PostgresqlServer(address_of(config.store))
+    key = receipt_key.load_or_make(Path(config.store.path))
+    options = PostgresqlOptions(channel=channel_of(key))
+    server = PostgresqlServer(address_of(config.store), options)
     ttl = config.nodes.ttl
     desk = NodeDesk(server, config.nodes.name, within=ttl / 2)
-    key = receipt_key.load_or_make(Path(config.store.path))
     node = CompanyNode(config, desk, key)
     async with trio.open_nursery() as nursery:
         try:

@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 
 import psycopg
 import trio
+from psycopg.sql import SQL, Identifier
 
 from runtime.errors import StoreError
 from runtime.nodes.hints import Hint, Shown, pack, read
@@ -23,8 +24,7 @@ from runtime.telemetry.logs import EventLog
 
 LOG = EventLog("nodes")
 
-CHANNEL = "callboard"
-NOTIFY = f"SELECT pg_notify('{CHANNEL}', %s)"
+NOTIFY = "SELECT pg_notify(%s, %s)"
 """In a transaction it is sent with the COMMIT."""
 
 WITHIN = 5.0
@@ -33,7 +33,7 @@ WITHIN = 5.0
 AGAIN = 1.0
 """Seconds between two tries to connect."""
 
-SHOW = f"""SELECT pg_notify('{CHANNEL}', %s) FROM node
+SHOW = """SELECT pg_notify(%s, %s) FROM node
     WHERE id = %s AND incarnation = %s AND state = 'up'"""
 """A node that was taken over from, and does not know it yet, shows nothing."""
 
@@ -94,7 +94,8 @@ class HintListener:
         db = self._server.connect(role, WITHIN, WITHIN)
         with contextlib.ExitStack() as undo, self._server.told():
             undo.callback(db.close)
-            db.execute(f"LISTEN {CHANNEL}")
+            channel = Identifier(self._server.options.channel)
+            db.execute(SQL("LISTEN {}").format(channel))
             undo.pop_all()
         return db
 
@@ -160,7 +161,8 @@ class HintSender:
                 role = application_name(self._node, "shows")
                 self._db = self._server.connect(role, WITHIN, WITHIN)
             for text in texts:
-                self._db.execute(SHOW, (text, self._node, life))
+                channel = self._server.options.channel
+                self._db.execute(SHOW, (channel, text, self._node, life))
 
     def _drop(self) -> None:
         if self._db is not None:

@@ -184,6 +184,10 @@ class PostgresqlOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     """Gives the kinds of rows of a commit at which other nodes are to look again
     (`Store.changes_outside`); called like `leases`."""
 
+    channel: str = "callboard"
+    """By which nodes hear hints (LISTEN, NOTIFY). Each role that may connect to the
+    database may use any channel whose name it knows."""
+
     unhurried: frozenset[str] = frozenset()
     """Kinds of these of which other nodes are not told at once: they look by
     themselves."""

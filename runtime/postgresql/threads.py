@@ -416,7 +416,7 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
             db.execute(MOVED, (kind, node))
         # Why not for all: at each COMMIT with a NOTIFY the server's others wait.
         if urgent := kinds - self.file.options.unhurried:
-            db.execute(NOTIFY, (encode(node, urgent),))
+            db.execute(NOTIFY, (self.file.options.channel, encode(node, urgent)))
 
     def _begin(self, db: Db, held: Mapping[str, int]) -> None:
         held = dict(self._seat.leases) | dict(held)

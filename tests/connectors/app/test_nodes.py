@@ -30,6 +30,7 @@ from connectors.admin.nodes import (
 from connectors.app.forwarding import ConnectionForwarder, close_moved, probe_answer
 from connectors.app.nodes import (
     account_leases,
+    channel_of,
     comparable,
     differing,
     has_parts,
@@ -175,6 +176,12 @@ async def standing(
 ) -> None:
     for door in (await forwarder.stand(config, node.wait_seat)).values():
         door.close()
+
+
+def test_no_other_company_knows_the_channel_of_hints() -> None:
+    names = {channel_of(bytes([n]) * 32) for n in range(100)}
+    assert len(names) == 100
+    assert max(map(len, names)) <= 63  # bytes; PostgreSQL takes no longer name
 
 
 async def test_a_node_works_on_a_chat_once_it_has_begun_there(tmp_path: Path) -> None:

@@ -395,12 +395,17 @@ def test_a_take_over_ends_no_session_of_another_companys_node() -> None:
         assert db.execute("SELECT 1").fetchall() == [(1,)]
 
 
+def server_of(channel: str) -> PostgresqlServer:
+    options = PostgresqlOptions(channel=channel)
+    return PostgresqlServer(shared_process().dsn("callboard"), options)
+
+
 class Listener:
     """A node that hears hints."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, channel: str = "callboard") -> None:
         self.heard: list[Hint] = []
-        server = PostgresqlServer(shared_process().dsn("callboard"))
+        server = server_of(channel)
         self.hints = HintListener(server, name, self.heard.append)
 
     async def wait_heard(self, *hints: Hint) -> None:
@@ -413,8 +418,8 @@ class Listener:
 
 @asynccontextmanager
 async def listening(*names: str) -> AsyncGenerator[list[Listener]]:
-    """Have nodes hear hints."""
-    heard = [Listener(name) for name in names]
+    """Have nodes hear hints; a name may be followed by `@` and a channel."""
+    heard = [Listener(*name.split("@")) for name in names]
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             for each in heard:
@@ -425,7 +430,7 @@ async def listening(*names: str) -> AsyncGenerator[list[Listener]]:
 
 def tell(db: Db, node: str, *kinds: str) -> None:
     """Send a hint, as a commit of a node does."""
-    db.execute(NOTIFY.encode(), (encode(node, kinds),))
+    db.execute(NOTIFY.encode(), ("callboard", encode(node, kinds)))
 
 
 async def test_nodes_hear_hints_of_each_other_and_not_their_own() -> None:
@@ -460,6 +465,27 @@ async def test_a_node_shows_things_to_others_until_another_took_over() -> None:
                 tell(db, "a", "later")
             await other.wait_heard(RowsWritten("a", ("later",)))
             nursery.cancel_scope.cancel()
+
+
+async def test_who_knows_another_channel_hears_no_hint_and_tells_none() -> None:
+    words, others = (Shown("bot", "k", msgspec.Raw(x)) for x in (b'"words"', b'"o"'))
+    with nodes("a") as (a,):
+        life = a.member.incarnation
+        async with listening("b@Ours", "c@theirs") as (ours, theirs):
+            server = server_of("Ours")
+            server.options = structs.replace(
+                server.options, seat=a.seat(), concerns_others=lambda _: {"event"}
+            )
+            store = await PostgresqlStore.open(server)
+            await store.commit(accepting("first"))
+            await store.aclose()
+            for shown, where in ((words, server), (others, server_of("theirs"))):
+                sender = HintSender(where, "a", lambda: life)
+                await sender._send([shown], life)
+                sender._drop()
+            by_ours = RowsWritten("a", ("event",)), HintsShown("a", (words,))
+            await ours.wait_heard(*by_ours)
+            await theirs.wait_heard(HintsShown("a", (others,)))
 
 
 async def test_what_a_commit_has_for_others_is_told_when_it_is_durable() -> None:
