@@ -13,10 +13,13 @@ import hashlib
 import hmac
 import socket
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from secrets import token_hex
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 import trio
+from msgspec import field
 
 from actors.approvals.permissions import OpenApproval
 from connectors.config.checks import is_loopback
@@ -157,6 +160,8 @@ class ActByHand(msgspec.Struct, frozen=True, tag=True):
     form: dict[str, str]
     person: str
     connector: str
+    once: str = field(default_factory=partial(token_hex, 16))
+    """No other wish has it: a node that has it already does nothing more."""
 
 
 NodeQuestion = ShowTree | ReadReport | ReadActors | ActByHand

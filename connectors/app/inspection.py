@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 import msgspec
 import trio
 
+from actors.rules.text.limits import RecentMap
 from connectors.admin.queue import OVER
 from runtime import __version__
 from runtime.errors import MisuseError, StoreError
@@ -46,6 +47,10 @@ BY_HAND = "connectors.app.reload.by_hand"
 MISDIRECTED = 421
 """Status of HTTP: another node was meant. Source: RFC 9110 15.5.20."""
 
+
+# Chosen: what all people do by hand in a day.
+MOST_ASKED = 1_000
+"""Wishes that are known again."""
 
 FindName = Callable[[Iterable[str], str], str]
 """What `connectors.admin.tree` does."""
@@ -106,6 +111,7 @@ class NodeAnswers:
         self._tree = tree
         self._make_inside = inside
         self._inside: ViewSources | None = None
+        self._asked: RecentMap[str, None] = RecentMap(MOST_ASKED)
 
     async def answer(self, node: str, seal: str, body: bytes) -> tuple[int, bytes]:
         """Answer a question; see `connectors.chat.platforms.Operations`."""
@@ -127,6 +133,16 @@ class NodeAnswers:
                 return 200, await trio.to_thread.run_sync(tree)
             except MisuseError as error:
                 return 404, str(error).encode()
+        return await self._answer_of_views(asked)
+
+    async def _answer_of_views(
+        self, asked: ReadReport | ReadActors | ActByHand
+    ) -> tuple[int, bytes]:
+        once = getattr(asked, "once", "")
+        if once in self._asked:  # by another way, or by somebody who overheard it
+            return 409, b"that was asked already; look whether it was done"
+        if once:
+            self._asked[once] = None
         if self._inside is None:
             self._inside = self._make_inside()
         return await answer_of_views(self._inside, asked)

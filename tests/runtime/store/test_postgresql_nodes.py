@@ -468,13 +468,17 @@ async def test_a_node_shows_things_to_others_until_another_took_over() -> None:
 
 
 async def test_who_knows_another_channel_hears_no_hint_and_tells_none() -> None:
+
+    def concerns_others(_: Commit) -> tuple[str, ...]:
+        return ("event",)
+
     words, others = (Shown("bot", "k", msgspec.Raw(x)) for x in (b'"words"', b'"o"'))
     with nodes("a") as (a,):
         life = a.member.incarnation
         async with listening("b@Ours", "c@theirs") as (ours, theirs):
             server = server_of("Ours")
             server.options = structs.replace(
-                server.options, seat=a.seat(), concerns_others=lambda _: {"event"}
+                server.options, seat=a.seat(), concerns_others=concerns_others
             )
             store = await PostgresqlStore.open(server)
             await store.commit(accepting("first"))

@@ -27,6 +27,7 @@ from connectors.admin.nodes import (
     PATH,
     RUNS,
     STANDS_BY,
+    ActByHand,
     ListedNode,
     NodeCircle,
     NodeQuestion,
@@ -281,6 +282,24 @@ async def test_the_page_shows_and_kills_the_actors_of_all_nodes(tmp_path: Path) 
         assert found["a"]["forest"] is not None
         assert msgspec.convert(found["b"]["forest"], Forest).actors > 20
         assert str(found["c"]["why"]).startswith("does not answer at 127.0.0.1:1")
+
+
+async def test_what_is_asked_twice_is_done_once(tmp_path: Path) -> None:
+    async with open_panels(tmp_path) as bed:
+        inside = bed.app.parts.inside()
+        node = NodeAnswers(
+            "b", KEY, partial(write_tree, bed.app.system, str), lambda: inside
+        )
+        form = {"name": f"{names.CONNECTORS}/page/connector"}
+        kill, other = (ActByHand(x, form, "o", "page") for x in ("actors/kill", "x"))
+        for wish, told in (
+            (kill, b"is killed"),
+            (kill, b"that was asked already"),
+            (other, b"does not know x"),
+        ):
+            body = msgspec.json.encode(wish)
+            _, said = await node.answer("b", seal_of(KEY, "b", body), body)
+            assert told in said
 
 
 async def test_the_page_kills_an_actor_of_any_node(tmp_path: Path) -> None:
