@@ -115,6 +115,10 @@ class Todo(msgspec.Struct, frozen=True, kw_only=True):
     approval: str = ""
     """The id of the approval that is decided here; empty: it is none."""
 
+    question: str = ""
+    """The id of the delivery that asks for it. Ids of approvals are short: others may
+    have the same at other nodes, or later."""
+
 
 async def load(asked: ViewRequest) -> ViewValues:
     """Show the overview: of all nodes, if there are several."""
@@ -301,6 +305,7 @@ def approval_todos(
             },
             words=words.get(question, ""),
             approval=approval.id,
+            question=question,
         )
         for approval, question in approvals[:MOST_LISTED]
     ]
@@ -736,10 +741,9 @@ async def decide(asked: ViewRequest, *, is_approved: bool) -> str:
 
     Who waits for it is at one of them; the others refuse.
     """
-    circle, wanted = asked.inside.nodes, asked.form.get("id", "")
+    circle, question = asked.inside.nodes, asked.form.get("question", "")
     others = [] if circle is None else circle.others()
-    is_here = wanted in asked.inside.services.board.ids
-    if is_here or not others:
+    if asked.inside.services.board.asked_by(question) or not others:
         return await decide_here(asked, is_approved=is_approved)
     return await act_at(asked, APPROVE if is_approved else DENY, others)
 
@@ -749,7 +753,8 @@ APPROVE, DENY = "overview/approve", "overview/deny"
 
 async def decide_here(asked: ViewRequest, *, is_approved: bool) -> str:
     """Decide about a tool call that waits in this process."""
-    services, wanted = asked.inside.services, asked.form.get("id", "")
+    services = asked.inside.services
+    wanted = services.board.asked_by(asked.form.get("question", ""))
     approval = next((x for x in services.board.open if x.id == wanted), None)
     by = f"{asked.connector}/{asked.person}"
     if approval is None:

@@ -192,12 +192,13 @@ async def test_a_tool_call_is_decided_on_the_overview(
         await bed.say("sum 12*7")
         assert "/overview/approve" in await bed.wait_shown("/overview", "12*7")
         [waits] = bed.app.company.services.board.open
-        after = await bed.press("/overview", f"/overview/{action}", id=waits.id)
+        question = bed.app.company.services.board.question_of(waits.id)
+        after = await bed.press("/overview", f"/overview/{action}")
         assert told(after).startswith(f"ben {said} calculate")
         assert not bed.app.company.services.board.open
         if action == "approve":
             await bed.wait_shown(CHAT, "84")
-        form = {"id": waits.id, "csrf": csrf_of(after)}
+        form = {"question": question, "csrf": csrf_of(after)}
         await bed.client.post(f"/overview/{action}", data=form)
         assert "somebody has decided" in told(await bed.show("/overview"))
     [done] = deeds(database(tmp_path))
