@@ -60,7 +60,7 @@ class Route(msgspec.Struct, frozen=True):
     """Its number in the inbox; 0 if unknown."""
 
     arrived_at: float = 0.0
-    """Time of arrival in monotonic seconds; 0 if it arrived in an earlier process."""
+    """When it arrived, as `Services.arrival_at` has it; 0: in an earlier process."""
 
 
 class Replied(msgspec.Struct, frozen=True):
@@ -90,7 +90,7 @@ class Hear(msgspec.Struct, frozen=True):
     """Attempts by an earlier process or incarnation."""
 
     arrived_at: float = 0.0
-    """Time of arrival in monotonic seconds; 0 if it arrived in an earlier process."""
+    """When it arrived, as `Services.arrival_at` has it; 0: in an earlier process."""
 
 
 class CheckHeard(msgspec.Struct, frozen=True):

@@ -71,7 +71,7 @@ class ApprovalBoard:
         """Learn that a delivery stands in its chat; nothing happens if it asks nothing.
 
         Args:
-            at: monotonic seconds.
+            at: see `Services.arrival_at`.
         """
         for approval_id, each in self._open.items():
             if each.question == question and math.isinf(each.posted.shown_at):
@@ -141,8 +141,8 @@ class ApprovalBoard:
 
         Args:
             decision: what its command says; None for plain words.
-            arrived_at: when it came in, in monotonic seconds of this process; 0 if it
-                came before.
+            arrived_at: when it came in, as `Services.arrival_at` has it; 0 if that was
+                before this process began.
         """
         if decision is None and not self._open:
             return None  # as most often

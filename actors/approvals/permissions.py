@@ -161,8 +161,8 @@ class PostedApproval(msgspec.Struct, frozen=True):
 
     approval: OpenApproval
     shown_at: float = math.inf
-    """Monotonic seconds since when the question stands in its chat; never: it does
-    not yet."""
+    """Since when the question stands in its chat, as `Services.arrival_at` has it;
+    never: it does not yet."""
 
 
 class ApprovalTerms(msgspec.Struct, frozen=True):
@@ -236,7 +236,7 @@ def one_meant(
 
     Args:
         here: what waits at the address of the words.
-        arrived_at: when the words came in, in monotonic seconds.
+        arrived_at: when the words came in; see `Services.arrival_at`.
         plain_after: see `ApprovalTerms`.
 
     Returns:

@@ -116,9 +116,21 @@ def pieces(draft: Draft) -> Iterator[Draft]:
 
 
 def bare(inbound: Inbound) -> Inbound:
-    """Leave out of a message what it says: who it is from, and where, is enough."""
+    """Leave out of a message all but its ids, and where it is from.
+
+    The rest may be people's words, or too long for a hint.
+    """
     return msgspec.structs.replace(
-        inbound, text="", quoted=None, attachments=(), history=(), mentions=()
+        inbound,
+        sender_name="",
+        text="",
+        quoted=None,
+        attachments=(),
+        history=(),
+        mentions=(),
+        present=(),
+        roles=(),
+        platform_fields={},
     )
 
 

@@ -152,6 +152,23 @@ async def test_a_deleted_message_stops_the_work_at_the_node_of_its_chat(
             assert nodes.heard[names.ROUTER].received == wanted
 
 
+def test_a_hint_about_a_message_has_no_words_and_is_never_too_long() -> None:
+    long = "Zoe" * MOST_BYTES
+    message = structs.replace(
+        words(),
+        sender_name=long,
+        text=long,
+        roles=(long,),
+        present=(long,),
+        mentions=(long,),
+        platform_fields={"topic": long},
+    )
+    for hint in (MessageSettled(message, "dropped"), StopDelegated(message, "")):
+        _, body = encode_hint(hint)
+        assert len(body) < MOST_BYTES / 2
+        assert b"Zoe" not in body
+
+
 async def test_a_question_counts_as_read_when_the_other_node_has_said_it(
     autojump_clock: Clock,
 ) -> None:
