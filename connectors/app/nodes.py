@@ -157,7 +157,7 @@ def channel_of(key: bytes) -> str:
 
     Only nodes of this company know it, and no other company in the database has it.
     """
-    return f"callboard_{hmac.new(key, b'hints', hashlib.sha256).hexdigest()[:32]}"
+    return f"callboard-{hmac.new(key, b'hints', hashlib.sha256).hexdigest()[:32]}"
 
 
 def admin_place(config: AppConfig) -> tuple[str, int] | None:

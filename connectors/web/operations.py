@@ -22,7 +22,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from connectors.admin.nodes import HEADER as NODE, PATH as NODE_PATH
+from connectors.admin.nodes import COMMAND_WITHIN, HEADER as NODE, PATH as NODE_PATH
 from connectors.asyncio_bridge.bridge import Bridge, BridgeError
 from connectors.chat.platforms import Operations, TransportParts
 from connectors.chat.server_transport import ListenError, ServerTransport
@@ -148,20 +148,22 @@ def node_routes(operations: Operations, bridge: Bridge) -> list[Route]:
 
     async def node(request: Request) -> Response:
         name, _, seal = request.headers.get(NODE, "").partition(" ")
-        body = bytearray()
+        body, slow = bytearray(), "the question did not come in time"
         try:
-            async with asyncio.timeout(READY_TIMEOUT):
+            async with asyncio.timeout(COMMAND_WITHIN):
                 async for part in request.stream():
                     body += part
                     if len(body) > MOST_ASKED:
                         text = f"a question is no longer than {MOST_ASKED} bytes"
                         too_long = ApiError(413, text, code="request_too_large")
                         return refuse(request.scope, too_long)
-            status, answered = await bridge.ask_kernel(answer, name, seal, bytes(body))
+                slow = f"the kernel did not answer within {COMMAND_WITHIN:g} s"
+                told = await bridge.ask_kernel(answer, name, seal, bytes(body))
+                status, answered = told
         except ClientDisconnect:
             return Response(status_code=400)
         except (TimeoutError, BridgeError) as error:
-            why = str(error) or "the question did not come in time"
+            why = str(error) or slow
             return refuse(request.scope, ApiError(503, why, code="unavailable"))
         if status >= 400:
             refused = ApiError(status, answered.decode(), code="refused")

@@ -274,6 +274,47 @@ async def test_operators_see_health_readiness_and_figures() -> None:
         assert figures.headers["content-type"] == "text/plain"
 
 
+SEALED = {"x-callboard-node": "b mine"}
+
+
+async def answer_node(node: str, seal: str, body: bytes) -> tuple[int, bytes]:
+    await trio.lowlevel.checkpoint()
+    if body == b"slow":
+        await trio.sleep_forever()
+    assert len(body) < 10
+    return (200 if (node, seal) == ("b", "mine") else 401), body
+
+
+async def test_another_node_is_answered_if_it_asks_in_few_words() -> None:
+    async with open_channel(answer=answer_node) as channel:
+        async with httpx.AsyncClient(base_url=channel.url) as client:
+            told = await client.post("/node", content=b"hello", headers=SEALED)
+            assert (told.status_code, told.content) == (200, b"hello")
+        assert await ask(channel, "POST", "/node", content=b"x") == (401, "refused")
+        long = {"content": bytes(65_537), "headers": SEALED}
+        assert await ask(channel, "POST", "/node", **long) == (413, "request_too_large")
+    async with open_channel() as alone:
+        assert await ask(alone, "POST", "/node", content=b"x") == (404, "not_found")
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"slow", b"the kernel did not answer"),
+        (b"hal", b"the question did not come in time"),
+    ],
+)
+async def test_another_node_does_not_wait_for_ever(
+    body: bytes, why: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("connectors.web.operations.COMMAND_WITHIN", 0.2)
+    head = b"POST /node HTTP/1.1\r\nhost: a\r\nconnection: close\r\n"
+    async with open_channel(answer=answer_node) as channel:
+        told = await ask_raw(channel, head + b"content-length: 4\r\n\r\n" + body)
+        assert error_of(told) == (503, "unavailable")
+        assert why in told[1]
+
+
 async def test_a_bug_is_an_error_of_the_server_with_its_traceback_in_the_log_only(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -18,10 +18,12 @@ from runtime.ids import IdSource
 from tests.fakes.chat.ingress import FakeIngress
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from actors.messages.inbound import Inbound
     from connectors.chat.platforms import Gates, IncomingWebhooks
+
+    AnswerNode = Callable[[str, str, bytes], Awaitable[tuple[int, bytes]]]
 
 AGENTS = ("anna", "ben")
 
@@ -103,8 +105,13 @@ async def open_channel(
     settings: HttpSettings | None = None,
     doors: IncomingWebhooks | None = None,
     gates: Gates | None = None,
+    answer: AnswerNode | None = None,
 ) -> AsyncGenerator[Channel]:
-    """Run an HTTP channel over a fake ingress, on a free port of this machine."""
+    """Run an HTTP channel over a fake ingress, on a free port of this machine.
+
+    Args:
+        answer: what other nodes are answered by; None: there are none.
+    """
     bridge = Bridge(shutdown_timeout=3)
     holder: list[Channel] = []
 
@@ -117,7 +124,9 @@ async def open_channel(
         bridge,
         agents=lambda: AGENTS,
         operations=Operations(
-            lambda _accept, _is_fresh: (b"answer_total 42\n", "text/plain"), readiness
+            lambda _accept, _is_fresh: (b"answer_total 42\n", "text/plain"),
+            readiness,
+            answer=answer,
         ),
         clock=SystemClock(),
         ids=IdSource(SystemClock()),
