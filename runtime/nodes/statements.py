@@ -93,12 +93,13 @@ DECLARE_FENCED = """UPDATE node SET state = 'fenced'
     WHERE id = %(node)s AND incarnation = %(incarnation)s AND beat = %(beat)s
     AND state = %(state)s RETURNING id"""
 # Why: a session that stopped in the middle of a pipeline waits for its client, holds
-# its locks, be it on the node's own row, and no time-out of the server ends it. Those
-# that wait for a replica (`SyncRep`) stay: their commit would be seen, and lost with
-# this server.
+# its locks, be it on the node's own row, and no time-out of the server ends it. For one
+# whose hints are not read, the server keeps all hints. Those that wait for a replica
+# (`SyncRep`) stay: their commit would be seen, and lost with this server.
 END_SESSIONS = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity, node
     WHERE datname = current_database()
-    AND starts_with(application_name, %(sessions)s) AND wait_event = 'ClientRead'
+    AND starts_with(application_name, %(sessions)s)
+    AND wait_event IN ('ClientRead', 'ClientWrite')
     AND node.id = %(node)s AND node.incarnation = %(incarnation)s
     AND node.beat = %(beat)s"""
 RAISE_FENCE = (

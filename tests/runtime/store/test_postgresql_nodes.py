@@ -395,6 +395,27 @@ def test_a_take_over_ends_no_session_of_another_companys_node() -> None:
         assert db.execute("SELECT 1").fetchall() == [(1,)]
 
 
+FLOOD = """SELECT count(pg_notify('callboard', repeat('x', 7900) || i))
+    FROM generate_series(1, 1500) i"""
+SESSIONS = """SELECT wait_event FROM pg_stat_activity
+    WHERE application_name = 'callboard/b/hints'"""
+
+
+def test_a_take_over_ends_a_session_that_the_dead_node_reads_no_hints_from() -> None:
+    """Else the server keeps all hints for it, and refuses commits when it has 8 GB."""
+    server = server_of("callboard")
+    with nodes("a", "b") as (a, b), beside() as db, ExitStack() as stack:
+        stopped = server.connect("callboard/b/hints")
+        stack.callback(stopped.close)
+        stopped.execute("LISTEN callboard")
+        db.execute(FLOOD)
+        while db.execute(SESSIONS).fetchall() != [("ClientWrite",)]:
+            pass
+        assert a.desk.carry_out(*a.plan(dead=b))
+        while db.execute(SESSIONS).fetchall():
+            pass
+
+
 def server_of(channel: str) -> PostgresqlServer:
     options = PostgresqlOptions(channel=channel)
     return PostgresqlServer(shared_process().dsn("callboard"), options)
