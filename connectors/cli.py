@@ -224,6 +224,9 @@ def main() -> None:
 def run(arguments: list[str] | None = None) -> int:
     """Run one command line and say what went wrong; never with a traceback.
 
+    Args:
+        arguments: without the program's name; None: the process's own.
+
     Returns:
         The exit code.
     """

@@ -465,6 +465,7 @@ def sample_of(figures: Iterable[Figure], at: float, queue_age: float) -> Sample:
 
     Args:
         figures: of `runtime.telemetry.metrics.Metrics`.
+        at: Unix seconds.
         queue_age: seconds for which the oldest message waits.
     """
     sums: dict[str, float] = {}

@@ -175,7 +175,7 @@ def unquoted(value: str) -> str:
 
 
 class Follower:
-    """Gives the lines that are appended to a file, also after it was begun anew.
+    """Gives the lines appended to a file from now on, also after it was begun anew.
 
     Use it in a `with` block, which closes the file.
     """

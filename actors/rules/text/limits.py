@@ -7,7 +7,7 @@ Who was told of a refusal lately: a flood is not answered by a flood; pure.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from typing import TypeVar
 
 
@@ -51,7 +51,9 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class RecentMap(dict[K, V]):
+# Why no plain dict: to find its oldest entry takes the longer the more were deleted,
+# and its `setdefault` and `update` would not call `__setitem__`.
+class RecentMap(OrderedDict[K, V]):
     """A bounded map; the entry written longest ago makes room.
 
     Args:
@@ -64,10 +66,10 @@ class RecentMap(dict[K, V]):
 
     def __setitem__(self, key: K, value: V) -> None:
         """Write an entry as the newest."""
-        self.pop(key, None)
         super().__setitem__(key, value)
+        self.move_to_end(key)
         if len(self) > self.maxlen:
-            del self[next(iter(self))]
+            self.popitem(last=False)
 
 
 # Chosen: a person who is pushed out gets one notice too many.

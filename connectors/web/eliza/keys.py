@@ -159,6 +159,7 @@ class RateLimit:
 
     Args:
         limit: requests allowed in a window; 0: any number.
+        seconds: the length of a window.
     """
 
     def __init__(self, limit: int, seconds: float) -> None:

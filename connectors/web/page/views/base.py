@@ -137,7 +137,11 @@ class PacedReadings:
         self._known: dict[str, tuple[float, object]] = {}
 
     def get(self, name: str, read: Callable[[], T], clock: Callable[[], float]) -> T:
-        """Give what was read last, or read it anew."""
+        """Give what was read last, or read it anew.
+
+        Args:
+            clock: gives monotonic seconds.
+        """
         with self._lock:
             began = clock()
             next_at, known = self._known.get(name, (began, None))

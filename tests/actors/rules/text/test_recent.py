@@ -15,3 +15,11 @@ def test_the_newest_keys_are_kept(most: int, keys: list[int]) -> None:
     newest = list(dict.fromkeys(reversed(keys)))[:most]
     assert list(recent) == newest[::-1]
     assert all(keys[at] == key for key, at in recent.items())
+
+
+def test_it_is_bounded_however_it_is_written() -> None:
+    recent: RecentMap[int, str] = RecentMap(2)
+    assert [recent.setdefault(key, "a") for key in (1, 2, 3)] == ["a"] * 3
+    assert recent.setdefault(2, "b") == "a"
+    recent.update({4: "c"})
+    assert list(recent.items()) == [(3, "a"), (4, "c")]
