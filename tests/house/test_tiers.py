@@ -199,7 +199,10 @@ def test_workers_that_wait_leave_their_processor_to_others(
     assert workers(processors) == expected
 
 
-def test_what_a_worker_compiles_is_kept_for_the_others(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["rewrite", "plain"])
+def test_what_a_worker_compiles_is_kept_for_the_others(
+    tmp_path: Path, mode: str
+) -> None:
     (tmp_path / "pytest.ini").write_text(TIERS.replace("-p tests.support.tiers", ""))
     # As here: a plugin that the command line names would come after pytest-xdist.
     (tmp_path / "conftest.py").write_text("pytest_plugins = 'tests.support.tiers'\n")
@@ -207,7 +210,7 @@ def test_what_a_worker_compiles_is_kept_for_the_others(tmp_path: Path) -> None:
     (tmp_path / "test_one.py").write_text(text)
     told = {"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_XDIST_AUTO_NUM_WORKERS": "1"}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest"],
+        [sys.executable, "-m", "pytest", f"--assert={mode}"],
         cwd=tmp_path,
         env=os.environ | told | {"PYTHONPATH": str(ROOT)},
         capture_output=True,

@@ -124,11 +124,12 @@ def pytest_collection(session: pytest.Session) -> None:
     In a fresh checkout that takes 12 seconds of the processor. Each worker imports all
     tests, in the same order and at the same time, and would rewrite all of them. So
     each rewrites some first, and finds the rest done when it comes to import it. Not if
-    nothing may be written.
+    nothing may be written, or nothing is to be rewritten (`--assert=plain`).
     """
     config = session.config
     handed: dict[str, Any] = getattr(config, "workerinput", {})
-    if handed.get("is_whole") and not sys.dont_write_bytecode:
+    is_rewriting = rewrite.assertstate_key in config.stash
+    if handed.get("is_whole") and is_rewriting and not sys.dont_write_bytecode:
         number = int(handed["workerid"].removeprefix("gw"))
         tests = sorted((config.rootpath / "tests").rglob("test_*.py"))
         rewrite_all(
