@@ -212,8 +212,10 @@ def run_here(
 ) -> Finished:
     """Run one command to its end in this process, which costs a tenth of a start.
 
-    For commands that read no standard input and end by themselves. Of each file of
-    tests one at least starts a process: only there all is imported anew.
+    For commands that read no standard input and end by themselves; nothing but a test's
+    time limit ends one that hangs. Of each file of tests one at least starts a process:
+    only there all is imported anew. Variables, folder and output are those of the whole
+    process: what a test does beside it must not depend on them.
     """
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
     with (
