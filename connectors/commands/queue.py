@@ -118,7 +118,7 @@ def list_unsent(rows: Inspection, limit: int, *, as_json: bool) -> None:
     found = read_unsent(rows, limit + 1)
     none = "Every delivery was sent, is still to be sent, or is wanted by nobody."
     say_rows(found[:limit], DELIVERY_HEADERS, delivery_cells, none, as_json=as_json)
-    if len(found) > limit:
+    if len(found) > limit and not as_json:
         say(f"There are more than these {limit}; see --limit.")
 
 

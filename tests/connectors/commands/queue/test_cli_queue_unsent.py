@@ -101,9 +101,11 @@ def test_unsent_deliveries_are_listed_the_newest_first(
     assert "kicked out" in rows[0]
     assert queue(path, "list", "--unsent", "--limit", "1") == 0
     assert "more than these 1; see --limit" in capsys.readouterr().out
-    assert queue(path, "list", "--unsent", "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [each["id"] for each in found] == [f"{HELP}:0", f"{SUM}:0"]
+    for limit, wanted in ((2, [f"{HELP}:0", f"{SUM}:0"]), (1, [f"{HELP}:0"])):
+        given = ("--unsent", "--json", "--limit", str(limit))
+        assert queue(path, "list", *given) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert [each["id"] for each in found] == wanted
 
 
 def test_states_are_for_messages(path: Path, capsys: Output) -> None:
