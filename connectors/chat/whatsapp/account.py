@@ -111,7 +111,7 @@ class GraphApi(HttpPool):
         return answer.body
 
     def _whole(self, url: str) -> str:
-        """Return the whole address."""
+        """Return the whole address; refuse one where all could read the token."""
         if "://" not in url:
             return f"{self._url}/{url}"
         here, there = urlsplit(self._url), urlsplit(url)
