@@ -112,8 +112,7 @@ async def test_who_may_not_read_the_log_is_told_no_lines() -> None:
 async def test_filters_are_in_force_from_then_on() -> None:
     async with open_web() as bed, client_of(bed) as chief:
         await on(bed, chief.emit, "subscribe_logs", None)
-        told = await on(bed, chief.next, "log_subscription_confirmed")
-        assert told["subscribed"] is True
+        assert (await on(bed, chief.next, "log_subscription_confirmed"))["subscribed"]
         LOG.warning("first", key=SECRET)
         line = await on(bed, chief.next, "log_stream")
         assert line["type"] == "log_entry"
