@@ -235,6 +235,11 @@ class Limiter(Actor):
         """Whether a `CheckPermitHolders` is on its way; only while somebody holds a
         permit."""
 
+    def on_start(self) -> None:
+        """Show that nobody waits: one that was killed has taken along who did."""
+        if self._shown is not None:
+            self._shown.reset()
+
     def on_failure(self, *_: object, **__: object) -> None:
         """Hand on who holds a permit and who waits, in their order."""
         for queue in self._queues.values():

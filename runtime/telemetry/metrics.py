@@ -344,6 +344,11 @@ class Gauge:
         if series is not None:
             series.set(value)
 
+    def reset(self) -> None:
+        """Say 0 wherever something was said, as when whoever knew it was killed."""
+        for series in self._series.values():
+            series.set(0)
+
 
 class Histogram:
     """How values are spread, for each set of labels."""

@@ -96,6 +96,24 @@ async def test_who_waits_is_shown_also_when_somebody_waits_no_longer(
     assert shown == [[], ones, two, ones, [], []]
 
 
+async def test_a_killed_limiter_shows_nobody_who_waited(autojump_clock: Clock) -> None:
+    metrics = Metrics()
+    gauge = metrics.gauge("callboard_waiting", "…", ("model",))
+    async with virtual(autojump_clock) as system:
+        spec = ChildSpec(name="limiter", start=lambda: Limiter(1, gauge))
+        await system.start_root(Supervisor((spec,), SupervisorConfig()), names.ROOT)
+        limiter = system.find(names.LIMITER)
+        assert limiter is not None
+        asking = probe(system, "session")
+        for name in "ab":
+            limiter.tell(AcquirePermit(name, f"t{name}", asking.actor_ref))
+        await wait_settled(system)
+        assert counted(metrics) == ['waiting{model=""} 1.0']
+        limiter.kill()
+        await trio.sleep(5)
+        assert counted(metrics) == []
+
+
 async def test_the_most_urgent_comes_first_and_takes_nothing_away(
     autojump_clock: Clock,
 ) -> None:
