@@ -301,15 +301,15 @@ class TerminalClient:
 
     async def leave(self) -> None:
         """Go, as soon as the company has taken in all that was sent."""
-        stream = self._stream
-        if not isinstance(stream, trio.abc.HalfCloseableStream):
-            return
-        self._is_leaving = True
-        try:
-            async with self._sending:
+        async with self._sending:
+            stream = self._stream
+            if not isinstance(stream, trio.abc.HalfCloseableStream):
+                return
+            self._is_leaving = True
+            try:
                 await stream.send_eof()
-        except GONE:
-            return
+            except GONE:
+                return
         await self._ended.wait()
 
     async def _run(self, first: trio.abc.Stream | None) -> None:

@@ -9,7 +9,8 @@ import re
 from abc import abstractmethod
 from base64 import b64encode
 from contextlib import asynccontextmanager
-from tempfile import NamedTemporaryFile
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
 import httpx
@@ -27,7 +28,7 @@ from tests.fakes.web.eliza import ANNA, BEN, ZOE, WebBed
 from tests.fakes.web.page import ANNA as ANNA_PAGE, JSON, PageBed, form_of, said_in
 from tests.fakes.websocket.client import SocketClient
 from tests.support.defaults.places import Place, Said
-from tests.support.defaults.waiting import PATIENCE, until
+from tests.support.defaults.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -111,11 +112,13 @@ class Terminal(Local):
         seat = cast("TerminalTransport", app.transports["terminal"]).open_seat
         ids = IdSource(SystemClock())
         face.client = TerminalClient(seat, TerminalHello(__version__), face, ids)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(face.run)
-            nursery.start_soon(face.client.run)
-            yield
-            nursery.cancel_scope.cancel()
+        with TemporaryDirectory() as folder:
+            self._folder = Path(folder)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(face.run)
+                nursery.start_soon(face.client.run)
+                yield
+                nursery.cancel_scope.cancel()
 
     async def say(self, text: str) -> str:
         await trio.lowlevel.checkpoint()
@@ -123,17 +126,9 @@ class Terminal(Local):
         return ""
 
     async def show_cat(self, text: str) -> str:
-        with NamedTemporaryFile(suffix=".png") as cat:
-            cat.write(PNG)
-            cat.flush()
-            before = self._console.screen
-            await self.say(f"@{cat.name} {text}")
-            await until(lambda: self._has_read(before))
-        return ""
-
-    async def _has_read(self, before: str) -> bool:
-        await trio.lowlevel.checkpoint()
-        return self._console.screen != before
+        cat = self._folder / "cat.png"
+        cat.write_bytes(PNG)
+        return await self.say(f"@{cat} {text}")
 
     async def said(self) -> list[Said]:
         await trio.lowlevel.checkpoint()
