@@ -155,7 +155,7 @@ def rest_of(config: AppConfig) -> list[str]:
 def channel_of(key: bytes) -> str:
     """Name the channel of hints, which hold words of agents, and what nodes act on.
 
-    Only nodes of this company know it, and no other company in the database has it.
+    Other roles of the server, which may use any channel, do not know it.
     """
     return f"callboard-{hmac.new(key, b'hints', hashlib.sha256).hexdigest()[:32]}"
 

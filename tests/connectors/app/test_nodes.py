@@ -178,7 +178,7 @@ async def standing(
         door.close()
 
 
-def test_no_other_company_knows_the_channel_of_hints() -> None:
+def test_the_channel_of_hints_follows_from_the_key() -> None:
     names = {channel_of(bytes([n]) * 32) for n in range(100)}
     assert len(names) == 100
     assert max(map(len, names)) <= 63  # bytes; PostgreSQL takes no longer name
