@@ -457,7 +457,9 @@ class Router(Actor):
         In a group that needs no mention, and no other agent is to hear it.
         """
         board, terms = self._services.board, self._services.terms
-        at = message.arrived_at or self._arrived_elsewhere(message)
+        at = message.arrived_at
+        if not at and self._services.duties.parts is not None:
+            at = self._arrived_elsewhere(message)
         return board.agent_waiting_for(message.inbound, at, terms)
 
     def _arrived_elsewhere(self, message: UnroutedMessage) -> float:
@@ -551,7 +553,9 @@ class Router(Actor):
     def _hear(self, message: UnroutedMessage, agent: str) -> None:
         inbound = message.inbound
         key = session_key(inbound, agent, self._services.sessions.session_scope)
-        at = message.arrived_at or self._arrived_elsewhere(message)
+        at = message.arrived_at
+        if not at and self._services.duties.parts is not None:
+            at = self._arrived_elsewhere(message)
         hear = Hear(inbound, message.past, at)
         self.tell(names.sessions(agent), Keyed(key.text, hear))
         if (trace := self._services.trace) is not None:
