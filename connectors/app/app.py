@@ -297,7 +297,9 @@ class App:
     async def drain(self, within: float) -> None:
         """Take nothing more in; wait until all is answered, or that many seconds."""
         duties = self.company.services.duties
-        self.is_draining = duties.is_leaving = True
+        self.is_draining = True
+        # A part that is still here is answered for until it is given away at rest.
+        duties.is_leaving = duties.parts is None
         drain = Drain(
             self.system, self.store, self.clock, tuple(self.transports), duties=duties
         )

@@ -497,11 +497,16 @@ class CompanyNode:
 
     async def _say_begun(self) -> None:
         """Have the others know that this node has begun, if they do not."""
-        if self._said is None or self._said[0].has_begun == self._has_begun:
+        if self._said is None or self._said[0].has_begun == self._may_be_given_work:
             return
         said, accounts = self._card(), account_leases(self._config)
         await trio.to_thread.run_sync(self._desk.publish, *said, accounts)
         self._said = said
+
+    @property
+    def _may_be_given_work(self) -> bool:
+        """Whether it answers, and does not end: else the others keep what they have."""
+        return self._has_begun and not self._membership.is_leaving
 
     def note_begun(self) -> None:
         """Take note that the company runs in this process: it may be given work."""
@@ -580,7 +585,7 @@ class CompanyNode:
             doors={name: port for name, (_, port) in doors_of_company(config).items()},
             mark=hmac.new(self._key, b"nodes", hashlib.sha256).hexdigest()[:16],
             accounts=tuple(account_leases(config)),
-            has_begun=self._has_begun,
+            has_begun=self._may_be_given_work,
             shares_work=self.is_sharing,
             admin=admin_place(config),
         )
@@ -711,6 +716,11 @@ class CompanyNode:
     def accounts(self) -> tuple[frozenset[str], frozenset[str]]:
         """Give the connectors that it has, and those that another is to have."""
         return self._leases(ACCOUNT)
+
+    def heirs(self) -> dict[str, str]:
+        """Give the leases that others are to have who answer already, and by whom."""
+        begun = frozenset[str]() if self._seen is None else self._seen.begun
+        return {name: to for name, to in self._heirs.items() if to in begun}
 
     def _leases(self, kind: str) -> tuple[frozenset[str], frozenset[str]]:
         mine = frozenset(x.removeprefix(kind) for x in self._held if x.startswith(kind))

@@ -6,7 +6,8 @@ nothing of it is under way. A connector with a lease of its own is started, and 
 away once it hears nobody and has said all, whoever works on its chats; what is not
 shared is given away once it is at rest, with its connectors. When another
 node took over, there is nothing to do here: then the whole company in this process is
-killed (`nodes.py`).
+killed (`nodes.py`). A node that leaves gives away by the same rule: each lease as soon
+as it is at rest, and what is left when `limits.drain_timeout` is over.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors import names
-from actors.journal.unsettled import read_keys
+from actors.journal.unsettled import read_among, read_keys
+from actors.messages.inbound import Inbound
 from actors.messages.keys import SessionKey, chat_partition, parse_key
 from actors.operations.keeper import CheckStore
 from actors.outbound.hints import take_hint
@@ -25,6 +27,7 @@ from actors.protocol import RouteUnanswered
 from actors.schedule.messages import AppointmentsChanged
 from actors.webhooks.messages import SendNotices
 from connectors.app.nodes import CompanySeat, has_parts, is_shared
+from connectors.app.shutdown import Drain, can_read, is_under_way
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError
 from runtime.nodes.rows import ACCOUNT, COMPANY, PART
@@ -33,7 +36,7 @@ from runtime.supervision.keyed import StopKey
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
+    from collections.abc import Awaitable, Callable, Collection, Mapping
 
     from connectors.app.app import App
     from connectors.app.forwarding import ConnectionForwarder
@@ -49,6 +52,10 @@ LOOKED_WITHIN = 10.0
 # Chosen: less than people notice, and no look for each of many commits.
 LOOKS_APART = 0.1
 """Seconds between two looks at what others wrote."""
+
+# Chosen: long beside the giving away of a part, so that no try begins meanwhile.
+SOON = 5.0
+"""Seconds until a later try of a message for which a leaving node keeps its part."""
 
 STOPPED_WITHIN = 10.0
 """Seconds that a conversation is given to end that goes on at another node."""
@@ -74,6 +81,7 @@ class SharedWork:
         self._duties = seat.duties
         self._reloading = reloading
         self._forwarder = forwarder
+        self._is_leaving = False
         self.scope = trio.CancelScope()
         """Cancelled when the company is about to end."""
 
@@ -103,6 +111,58 @@ class SharedWork:
                     nursery.start_soon(announce, self._app, started)
                     await self._node.wait_wanted()
                     await self._end_rest()
+
+    # --- leaving ----------------------------------------------------------------------
+
+    async def leave(self) -> None:
+        """Give everything away, each lease as soon as it is at rest, until cancelled.
+
+        It runs beside `App.drain`, which has closed the doors, and after `scope` was
+        cancelled.
+        """
+        self._is_leaving = True
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._follow_hints)
+            for each in (self._leave_parts, self._leave_connectors):
+                nursery.start_soon(self._leave_by, each)
+
+    async def _leave_by(
+        self, give: Callable[[Mapping[str, str]], Awaitable[object]]
+    ) -> None:
+        while True:
+            try:
+                await give(self._node.heirs())
+            except (KernelError, OSError, *UNANSWERED) as error:
+                LOG.warning("leases not given away yet", why=str(error))
+            await trio.sleep(LOOKS_APART)
+
+    async def _leave_parts(self, heirs: Mapping[str, str]) -> None:
+        going = [x.removeprefix(PART) for x in heirs if x.startswith(PART)]
+        if going:
+            await self._release(frozenset(map(int, going)))
+
+    async def _leave_connectors(self, heirs: Mapping[str, str]) -> None:
+        """Give those away that have said all; then what is not shared, with its own."""
+        for name in [x.removeprefix(ACCOUNT) for x in heirs if x.startswith(ACCOUNT)]:
+            if await self._is_at_rest([name], has_moved=True):
+                await self._end_accounts(frozenset({name}))
+        rest = [x for x in self._app.transports if not self._has_parts(x)]
+        if COMPANY in heirs and await self._is_at_rest(rest):
+            await self._end_rest()
+
+    async def _is_at_rest(
+        self, connectors: Collection[str], *, has_moved: bool = False
+    ) -> bool:
+        app = self._app
+        drain = Drain(
+            app.system,
+            app.store,
+            app.clock,
+            connectors,
+            duties=self._duties,
+            has_moved=has_moved,
+        )
+        return not await drain.under_way()
 
     # --- what is not shared -----------------------------------------------------------
 
@@ -219,7 +279,7 @@ class SharedWork:
     async def _release(self, going: frozenset[int]) -> None:
         """Give those parts away of which nothing is under way."""
         present = self._duties.parts or frozenset[int]()
-        idle = frozenset(going - await self._busy())
+        idle = frozenset(going - await self._busy(going))
         idle = frozenset(x for x in idle if not self._node.is_entered(x))
         if not idle:
             return
@@ -237,7 +297,7 @@ class SharedWork:
     async def _give_idle(self, idle: frozenset[int]) -> None:
         """Give those away of which nothing is under way still."""
         await self._flush()
-        gone = idle - await self._busy()
+        gone = idle - await self._busy(idle)
         await self._end_conversations(
             lambda key: (
                 self._has_parts(key.connector)
@@ -247,11 +307,23 @@ class SharedWork:
         await self._flush()
         await self._node.give([f"{PART}{part}" for part in gone])
 
-    async def _busy(self) -> set[int]:
-        """Find the parts of which something is open."""
+    async def _busy(self, among: frozenset[int]) -> set[int]:
+        """Find the parts of which something is open.
+
+        While the node leaves, what waits for a later try may do so elsewhere.
+        """
         store, config = self._app.store, self._reloading.config
         keys = await read_keys(store)
-        found = {key.part for key in keys if self._has_parts(key.connector)}
+        keys = [x for x in keys if x.part in among and self._has_parts(x.connector)]
+        found = {key.part for key in keys}
+        if self._is_leaving:
+            open_now = await read_among(store, keys)
+            soon, is_put_off = self._app.clock.wall() + SOON, dict[str, bool]()
+            found = {
+                row.part
+                for row in sorted(open_now, key=lambda row: row.number)
+                if is_under_way(row, soon, is_put_off) and can_read(row.body, Inbound)
+            }
         after = 0
         while True:
             rows = await store.undelivered(after=after, limit=PAGE)

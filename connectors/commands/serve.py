@@ -52,6 +52,7 @@ from runtime.telemetry.logs import EventLog
 if TYPE_CHECKING:
     from connectors.app.forwarding import ConnectionForwarder
     from connectors.app.nodes import CompanyNode, CompanySeat
+    from connectors.app.sharing import SharedWork
     from connectors.config.app import AppConfig
 
 LOG = EventLog("serve")
@@ -300,7 +301,7 @@ async def _run_company(
         reasons: list[str] = []
         gone = partial(ends.hangup.wait_gone, reloading.reload)
         moved: tuple[Wait, ...] = ()
-        ending: list[Callable[[], object]] = []
+        sharing = None
         if seat is not None:
             seat.node.note_begun()
             nursery.start_soon(_publish, seat.node, reloading)
@@ -313,7 +314,6 @@ async def _run_company(
 
                 sharing = SharedWork(app, seat, reloading, forwarder)
                 nursery.start_soon(sharing.run, _announce)
-                ending.append(sharing.scope.cancel)
         elif ends.may_begin_anew:  # who forgets must be alone with the database
             ordered = noting(reasons, FORGETTING, partial(wait_ordered, app.store))
             moved = (ordered,)
@@ -326,9 +326,9 @@ async def _run_company(
             noting(reasons, "the terminal has gone", gone),
             *moved,
         )
-        for end in ending:
-            end()
-        await _end_company(app, reloading, ends, reasons[0])
+        if sharing is not None:
+            sharing.scope.cancel()
+        await _end_company(app, reloading, ends, reasons[0], sharing)
         nursery.cancel_scope.cancel()
 
 
@@ -342,7 +342,13 @@ LOST = "another node has the company, or the database is away"
 WANTED = "another node is to have the company"
 
 
-async def _end_company(app: App, reloading: Reloading, ends: Ends, reason: str) -> None:
+async def _end_company(
+    app: App,
+    reloading: Reloading,
+    ends: Ends,
+    reason: str,
+    sharing: SharedWork | None = None,
+) -> None:
     """Have what is under way finished, unless somebody else does it by now."""
     if reason == LOST:
         LOG.warning("ending at once", why=reason)
@@ -361,7 +367,11 @@ async def _end_company(app: App, reloading: Reloading, ends: Ends, reason: str) 
     within = reloading.config.limits.drain_timeout
     LOG.info("stopping", why=reason, drain_timeout=within)
     began = app.clock.monotonic()
-    await app.drain(within)
+    async with trio.open_nursery() as nursery:
+        if sharing is not None:
+            nursery.start_soon(sharing.leave)
+        await app.drain(within)
+        nursery.cancel_scope.cancel()
     LOG.info("drained", seconds=round(app.clock.monotonic() - began, 3))
 
 

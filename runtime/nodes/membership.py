@@ -357,7 +357,15 @@ class Membership:
     ) -> dict[str, str]:
         mine = [row.name for row in leases if row.owner == self._me]
         if self._is_leaving:
-            return homes(mine, leases, able, self._barred)
+            # What others were told of stays so: who is to have it looks often.
+            told = {
+                row.name: row.wanted
+                for row in leases
+                if row.owner == self._me and row.wanted in able
+                if row.name not in self._barred.get(row.wanted, ())
+            }
+            rest = [name for name in mine if name not in told]
+            return told | homes(rest, leases, able, self._barred)
         if able and self._me not in able:
             # Whoever takes them is alive; who has begun may have died since.
             return dict.fromkeys(mine, "")

@@ -9,9 +9,11 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import msgspec
 import pytest
 import trio
 import trio.testing
+from msgspec.structs import replace
 
 from actors.messages.keys import chat_partition
 from actors.services import Duties
@@ -23,22 +25,25 @@ from connectors.commands.serve import (
     ServiceNotifier,
     _run_node,
 )
-from connectors.config.app import AppConfig
+from connectors.config.app import AppConfig, ConnectorConfig, HttpConfig
 from connectors.settings.load import load_app
 from runtime import __version__
 from runtime.clock import SystemClock
 from runtime.nodes.rows import COMPANY
 from runtime.postgresql.nodes import NodeCard, NodeDesk, NodesFromOutside
 from runtime.postgresql.server import Db, PostgresqlServer, rows_of
+from runtime.store.rows import Claim, Commit, Defer
 from runtime.telemetry.logs import Redactor
 from tests.connectors.app.test_nodes import PATIENCE, free_port
+from tests.fakes.actors.neighbours import words
 from tests.fakes.store.in_memory import MemoryStore
 from tests.processes.channels.test_telegram import MORE, is_answered, telegram, wait
 from tests.support.chat.telegram_bed import ZOE
 from tests.support.store.postgresql import emptied, shared_process
+from tests.support.store.rows import heard
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator, Iterable
+    from collections.abc import AsyncGenerator, Callable, Generator, Iterable
     from pathlib import Path
 
     from runtime.nodes.rows import LeaseRow
@@ -69,6 +74,16 @@ port = {page}
 """
 
 
+SCRIPT = """
+[[rule]]
+pattern = "^for long"
+reply = "at last"
+delay = 3600
+[default]
+reply = "you said {0}"
+"""
+
+
 class Beside:
     """The other node, and what the node under test is asked."""
 
@@ -77,10 +92,12 @@ class Beside:
         self.desk = NodeDesk(emptied(), "b", 5.0)
         path = folder / "callboard.toml"
         path.write_text(SETTINGS.format(folder=folder, **self.ports) + more)
-        path.with_name("script.toml").write_text('[default]\nreply = "you said {0}"\n')
+        path.with_name("script.toml").write_text(SCRIPT)
         dsn = shared_process().dsn("callboard")
         load = partial(load_app, path, os.environ | {"CB_DSN": dsn} | variables)
         self.source = SettingsSource(load(), load, Redactor())
+        self.end: Callable[[], object] = bool
+        """Has the node under test end as by SIGTERM."""
 
     async def wait_begun(self) -> None:
         """Wait until the node under test has everything."""
@@ -89,6 +106,12 @@ class Beside:
             await trio.testing.wait_all_tasks_blocked(0.05)
         while not await self.is_served():
             await trio.testing.wait_all_tasks_blocked(0.05)
+
+    async def wait_running(self) -> None:
+        """Wait until somebody's message is worked on."""
+        with PostgresqlServer(shared_process().dsn("callboard")).connect("tests") as db:
+            while not rows_of(db, "SELECT FROM inbox WHERE state = 'running'"):
+                await trio.testing.wait_all_tasks_blocked(0.05)
 
     async def take(self, name: str) -> None:
         """Have a lease given to this node, which nobody can reach."""
@@ -110,6 +133,14 @@ class Beside:
         while node not in self.desk.known():
             await trio.testing.wait_all_tasks_blocked(0.05)
             self.look()
+
+    def have_begun(self) -> None:
+        """Show life as a node that answers, and can act for all connectors."""
+        self.desk.join(NodeCard(release=__version__, has_begun=True), b"")
+
+    def theirs(self) -> set[str]:
+        """Show life; name the leases of the node under test."""
+        return {row.name for row in self.look() if row.owner == "a"}
 
     def look(self) -> tuple[LeaseRow, ...]:
         """Show life; gives all leases."""
@@ -146,15 +177,18 @@ async def running(
     """Serve as node `a`, which has everything at first."""
     beside, is_told = Beside(tmp_path, more, **variables), trio.Event()
     ends = Ends(Hangup(), is_told, ServiceNotifier({}), may_begin_anew=False)
-    with trio.fail_after(2 * PATIENCE):
-        async with trio.open_nursery() as nursery:
-            ends.hangup.received = aiter(nobody())
-            nursery.start_soon(_run_node, beside.source, ends)
-            await beside.wait_begun()
-            assert await beside.ask("lobby", "hello") == "you said hello"
-            yield beside
-            is_told.set()
-    beside.desk.drop()
+    beside.end = is_told.set
+    try:
+        with trio.fail_after(2 * PATIENCE):
+            async with trio.open_nursery() as nursery:
+                ends.hangup.received = aiter(nobody())
+                nursery.start_soon(_run_node, beside.source, ends)
+                await beside.wait_begun()
+                assert await beside.ask("lobby", "hello") == "you said hello"
+                yield beside
+                is_told.set()
+    finally:
+        beside.desk.drop()
 
 
 LIVES = "application_name ~ '^callboard/a/[0-9]+$'"
@@ -218,6 +252,30 @@ async def test_a_bot_is_heard_by_the_node_that_has_its_lease(tmp_path: Path) -> 
         assert server.polled_at_once == 0
 
 
+LONG = """
+[limits]
+drain_timeout = 3600
+turn_timeout = 3600
+longest_turn = 7200
+"""
+
+
+@pytest.mark.timeout(120)
+async def test_a_node_that_leaves_keeps_only_what_is_not_at_rest(
+    tmp_path: Path,
+) -> None:
+    async with telegram() as (_, url, token), trio.open_nursery() as nursery:
+        more = LONG + MORE.format(url=url, drafts="false")
+        async with running(tmp_path, more, TOKEN=token) as beside:
+            beside.have_begun()
+            nursery.start_soon(beside.ask, "lobby", "for long")
+            await beside.wait_running()
+            beside.end()
+            while beside.theirs() != {chat_of("lobby")}:
+                await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+
+
 @pytest.mark.timeout(120)
 async def test_a_node_that_cannot_read_at_its_turn_tries_again(tmp_path: Path) -> None:
     beside, is_told = Beside(tmp_path), trio.Event()
@@ -278,6 +336,28 @@ async def test_a_part_that_could_not_be_given_away_is_worked_on_as_before() -> N
     rest: Any = SimpleNamespace(config=AppConfig())
     await SharedWork(app, seat, rest, rest)._release(frozenset({7}))
     assert duties.parts == {7, 8}
+
+
+async def test_who_leaves_gives_away_what_waits_for_a_later_try() -> None:
+    store, clock = MemoryStore(), SystemClock()
+    http: dict[str, ConnectorConfig] = {"http": HttpConfig()}
+    app: Any = SimpleNamespace(store=store, clock=clock)
+    rest: Any = SimpleNamespace(config=AppConfig(connectors=http))
+    seat: Any = SimpleNamespace(node=None, duties=Duties())
+    parts = {"put off": 1, "behind it": 1, "due soon": 2, "running": 3, "unreadable": 4}
+    for name, part in parts.items():
+        row = replace(heard(name, connector="http"), part=part, stream=f"chat {part}")
+        body = b"?" if name == "unreadable" else msgspec.json.encode(words())
+        await store.commit(Commit(at=1.0, accepts=(replace(row, body=body),)))
+    for name, later in (("put off", 600.0), ("due soon", 1.0), ("running", 0.0)):
+        await store.commit(Commit(at=1.0, claims=(Claim(name, 1),)))
+        if later:
+            due = Defer(name, 1, clock.wall() + later)
+            await store.commit(Commit(at=1.0, defers=(due,)))
+    work, among = SharedWork(app, seat, rest, rest), frozenset({1, 2, 3, 4})
+    assert await work._busy(among) == among, "a node that stays will work on all"
+    work._is_leaving = True
+    assert await work._busy(among) == {2, 3}
 
 
 class GivenBot:

@@ -101,6 +101,23 @@ def test_who_leaves_gives_all_away_and_takes_nothing() -> None:
     assert not found.adopt
 
 
+def test_who_leaves_gives_to_whom_it_said_as_long_as_that_node_is_there() -> None:
+    rules = joined()
+    rules.leave()
+    beats = {"a": 0, "b": 0, "c": 0}
+    leases = [LeaseRow(f"part/{n}", "a", 1) for n in range(9)]
+    said = plan(rules, 0.0, beats, *leases).drain
+    assert {*said.values()} == {"b", "c"}
+    left = [LeaseRow(x, "a", 1, said[x]) for x in said if said[x] == "c"]
+    given = [LeaseRow(x, "b", 2) for x in said if said[x] == "b"]
+    for name in given[:-1]:  # others may have become another node's meanwhile
+        found = plan(rules, 1.0, beats, *left, name).drain
+        assert found == {row.name: "c" for row in left}
+    del beats["c"]
+    found = plan(rules, 2.0, beats, *left, *given).drain
+    assert found == {row.name: "b" for row in left}
+
+
 def test_a_lease_of_a_node_that_is_gone_or_of_nobody_finds_an_owner() -> None:
     rules = joined()
     gone = NodeRow("b", 2, 5, "fenced")
