@@ -77,7 +77,8 @@ ROOMS = (
         "a stranger's words taken in all the same",
         "actors/inbound/connector.py",
         "        gatekeeper.refuse_aloud(decision)\n        return False\n",
-        "        gatekeeper.refuse_aloud(decision)\n        self._store(inbound)\n        return None\n",
+        "        gatekeeper.refuse_aloud(decision)\n"
+        "        self._store(inbound)\n        return None\n",
         ("tests/stories/people/test_strangers.py",),
     ),
     Mutant(
