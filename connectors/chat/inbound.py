@@ -31,7 +31,7 @@ from actors.rules.text.limits import RecentMap
 from actors.transport import Ingress
 from connectors.chat.platforms import MIB
 from connectors.fetch.messages import media_type
-from runtime.errors import KernelError, StoreUnavailableError
+from runtime.errors import FencedError, KernelError, StoreUnavailableError
 from runtime.fairness import most_of_one
 from runtime.telemetry.logs import EventLog
 
@@ -303,6 +303,9 @@ def without_files(inbound: Inbound) -> Inbound:
 LATER = (OverloadedError, StoppingError, StoreUnavailableError)
 """Nothing was stored, and it is tried again: the platform keeps the message."""
 
+LEFT_TO_OTHERS = (StoppingError, FencedError)
+"""This process ends, and the next one, or another one, answers: nobody is told."""
+
 Ended = Literal["handed_in", "refused", "lost"]
 """How it ended: stored; the domain never takes it; or it could not be stored."""
 
@@ -381,7 +384,7 @@ class Submission:
             except LATER as error:
                 why = str(error) or "?"
                 self.log.warning("message waits", message=inbound.platform_id, why=why)
-                if not is_told and not isinstance(error, StoppingError):
+                if not is_told and not isinstance(error, LEFT_TO_OTHERS):
                     is_told = True
                     await self._tell(inbound, words_of(error), "waits")
                 await trio.sleep(waits.next())

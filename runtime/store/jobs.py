@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 import trio
 
-from runtime.errors import MisuseError, StoreUnavailableError
+from runtime.errors import FencedError, MisuseError, StoreUnavailableError
 from runtime.telemetry.logs import EventLog
 
 T = TypeVar("T")
@@ -107,6 +107,7 @@ class JobQueue:
         self._bell.acquire()
         self._refusal: str | None = None
         self.death = ""
+        self._refused_as = StoreUnavailableError
         """Why the thread ended badly, so that nothing will ever be taken; empty as
         long as it lives."""
 
@@ -145,7 +146,7 @@ class JobQueue:
         self._put(job)
         if self.death:  # it may have died before it could see the job
             job.task = None  # or after: then it wakes whoever waits for this job
-            raise StoreUnavailableError(self.death)
+            raise self._refused_as(self.death)
         # Why here: one coroutine less for each of very many writers.
         await trio.lowlevel.wait_task_rescheduled(job.abandon)
         if job.error is not None:
@@ -183,7 +184,7 @@ class JobQueue:
         job = Told(work, size, done=done)
         self._put(job, may_wait=may_wait)
         if self.death:  # it may have died before it could see the job
-            job.error = StoreUnavailableError(self.death)
+            job.error = self._refused_as(self.death)
             self._token.run_sync_soon(job.wake)
 
     def _put(self, job: Job, *, may_wait: bool = False) -> None:
@@ -203,7 +204,7 @@ class JobQueue:
 
     def _refuse(self, size: int) -> None:
         if self._refusal is not None:  # as of a thread that has died
-            raise StoreUnavailableError(self._refusal)
+            raise self._refused_as(self._refusal)
         if size > self._max_bytes:
             raise MisuseError(
                 f"a commit of {size} bytes is more than the store takes"
@@ -264,9 +265,11 @@ class JobQueue:
             f"the store's thread failed ({type(error).__name__}: {error}); nothing"
             " that waited was acknowledged. Start the program again"
         )
+        if isinstance(error, FencedError):
+            self._refused_as = FencedError  # others go on with what is waited for
         while jobs or (jobs := self.take(self._max_jobs, 0.0)):
             for job in jobs:
-                job.error = StoreUnavailableError(self.death)
+                job.error = self._refused_as(self.death)
             self.give_back(jobs)
             jobs = ()
 

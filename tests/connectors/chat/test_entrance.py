@@ -10,7 +10,7 @@ from msgspec import structs
 
 from actors.messages.inbound import Address, Attachment, Inbound, Quoted
 from connectors.chat.inbound import Submission
-from runtime.errors import CorruptError, MisuseError, StoreUnavailableError
+from runtime.errors import CorruptError, FencedError, MisuseError, StoreUnavailableError
 from runtime.telemetry.logs import EventLog
 from tests.fakes.chat.ingress import FakeIngress
 
@@ -87,6 +87,23 @@ async def test_a_busy_store_is_asked_again_with_the_files(
     await porch.entrance.submit(SAID, ingress, with_cat)
     assert len(ingress.accepted) == 1
     assert porch.ended == ["handed_in"]
+
+
+@pytest.mark.parametrize(
+    ("error", "is_told"),
+    [(StoreUnavailableError("away"), True), (FencedError("another node"), False)],
+)
+async def test_only_what_this_process_tries_again_is_said_to_wait(
+    error: StoreUnavailableError, autojump_clock: MockClock, *, is_told: bool
+) -> None:
+    del autojump_clock
+    porch, ingress = Porch(), Narrow()
+    ingress.why = [error, error, MisuseError("too large")]
+    said = structs.replace(SAID, is_direct=True)
+    await porch.entrance.submit(said, ingress, with_cat)
+    waits = "the message cannot be stored now. It waits here, and is tried again"
+    told = [(f"⚠️ {waits} by itself.", "waits")] if is_told else []
+    assert (porch.ended, porch.told) == (["handed_in"], told)
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,7 @@ async def test_who_was_taken_over_from_writes_nothing_more() -> None:
         store = await opened(a.seat())
         await store.commit(accepting("first"))
         assert b.desk.carry_out(*b.plan(dead=a))
-        with pytest.raises(StoreUnavailableError):
+        with pytest.raises(FencedError):
             await store.commit(accepting("late"))
         assert store.needs_reopening
         await store.aclose()
