@@ -294,8 +294,12 @@ class App:
             return ()
         return msgspec.convert(found, tuple[str, ...])
 
-    async def drain(self, within: float) -> None:
-        """Take nothing more in; wait until all is answered, or that many seconds."""
+    async def drain(self, within: float) -> bool:
+        """Take nothing more in; wait until all is answered, or that many seconds.
+
+        Returns:
+            Whether nothing was left.
+        """
         duties = self.company.services.duties
         self.is_draining = True
         # A part that is still here is answered for until it is given away at rest.
@@ -303,7 +307,7 @@ class App:
         drain = Drain(
             self.system, self.store, self.clock, tuple(self.transports), duties=duties
         )
-        await drain.run(within)
+        return await drain.run(within)
 
 
 @asynccontextmanager

@@ -126,6 +126,11 @@ class SharedWork:
             for each in (self._leave_parts, self._leave_connectors):
                 nursery.start_soon(self._leave_by, each)
 
+    async def wait_left(self) -> None:
+        """Wait until all is given away that others are to have."""
+        while self._node.heirs():
+            await self._node.wait_changed(self._node.look_every)
+
     async def _leave_by(
         self, give: Callable[[Mapping[str, str]], Awaitable[object]]
     ) -> None:

@@ -338,6 +338,10 @@ def served_by(seat: CompanySeat, config: AppConfig) -> Mapping[str, MakeTranspor
     return {name: make for name, make in made.items() if seat.runs(config, name)}
 
 
+# Chosen: enough for a few bots, whose connections are closed one after the other.
+LEFT_WITHIN = 2.0
+"""Seconds for which a company at rest waits until its leases are given away."""
+
 LOST = "another node has the company, or the database is away"
 WANTED = "another node is to have the company"
 
@@ -367,12 +371,24 @@ async def _end_company(
     within = reloading.config.limits.drain_timeout
     LOG.info("stopping", why=reason, drain_timeout=within)
     began = app.clock.monotonic()
+    await _drain(app, sharing, within)
+    LOG.info("drained", seconds=round(app.clock.monotonic() - began, 3))
+
+
+async def _drain(app: App, sharing: SharedWork | None, within: float) -> None:
+    """Finish what is under way; meanwhile, give away what is at rest.
+
+    Args:
+        within: most seconds.
+    """
     async with trio.open_nursery() as nursery:
         if sharing is not None:
             nursery.start_soon(sharing.leave)
-        await app.drain(within)
+        if await app.drain(within) and sharing is not None:
+            # First: tools and servers may take long to end with the company.
+            with trio.move_on_after(LEFT_WITHIN):
+                await sharing.wait_left()
         nursery.cancel_scope.cancel()
-    LOG.info("drained", seconds=round(app.clock.monotonic() - began, 3))
 
 
 async def _publish(node: CompanyNode, reloading: Reloading) -> None:

@@ -448,6 +448,29 @@ async def test_a_node_that_comes_back_gives_up_what_others_can_do_until_it_has_b
                 await again.wait_turn()
 
 
+async def test_who_leaves_gives_early_to_who_answers_and_is_given_nothing(
+    tmp_path: Path,
+) -> None:
+    emptied()
+    first, second = (settings(tmp_path, name) for name in ("a", "b"))
+    with trio.fail_after(PATIENCE):
+        async with open_node(first) as node, open_node(second) as other:
+            await node.wait_turn()
+            node.note_begun()
+            await node.prepare_to_leave()
+            assert len(node.parts()[1]) == PARTS
+            assert not node.heirs(), "nobody answers yet who could go on"
+            other.note_begun()
+            await other.look()
+            await node.look()
+            assert node.heirs().keys() >= {f"part/{number}" for number in range(PARTS)}
+            assert {*node.heirs().values()} == {"b"}
+            await other.look()
+            seen = other._seen
+            assert seen is not None
+            assert seen.begun == {"b"}, "the other one gives nothing to who leaves"
+
+
 def is_home(lease: str, node: str) -> bool:
     return homes([lease], [], {"a", "b"}) == {lease: node}
 
