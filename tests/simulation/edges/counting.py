@@ -91,6 +91,9 @@ class Unseen(Gauge):
     def set(self, value: float, *labels: str) -> None:
         """Forget it."""
 
+    def reset(self) -> None:
+        """Nothing was kept."""
+
 
 class Unobserved(Histogram):
     """A histogram that nobody reads."""
