@@ -92,12 +92,12 @@ TAKE_OVER = "DELETE FROM handover WHERE number = ?"
 OLD_MESSAGES = """SELECT id,
     (SELECT count(*) FROM journal WHERE journal.inbox_id = inbox.id)
     FROM inbox WHERE settled_at IS NOT NULL AND settled_at < ?
-    ORDER BY settled_at LIMIT ?"""
+    ORDER BY settled_at, number LIMIT ?"""
 FORGET_MESSAGE = "DELETE FROM inbox WHERE id = ?"
 FORGET_EVENTS = "DELETE FROM journal WHERE inbox_id = ?"
 PRUNE_OUTBOX = """DELETE FROM outbox WHERE id IN (
     SELECT id FROM outbox WHERE settled_at IS NOT NULL AND settled_at < ?
-    ORDER BY settled_at LIMIT ?) RETURNING 1"""
+    ORDER BY settled_at, number LIMIT ?) RETURNING 1"""
 PRUNE_RECORDS = """DELETE FROM record WHERE (kind, id) IN (
     SELECT kind, id FROM record WHERE kind = ? AND at < ? ORDER BY at LIMIT ?)
     RETURNING 1"""
