@@ -109,3 +109,13 @@ def test_however_many_they_are_they_share_one_list_of_all() -> None:
     assert everybody == ("anna", "ben", "carl")
     assert all(each.everybody is everybody for each in team.values())
     assert all(each.silent is team["anna"].silent for each in team.values())
+
+
+@pytest.mark.parametrize(
+    ("shown", "told"),
+    [("", "anna"), ("Anna", "Anna"), ("Eliza", "anna (people call you Eliza)")],
+)
+def test_an_agent_is_told_its_name_and_what_people_call_it(
+    shown: str, told: str
+) -> None:
+    assert called(anna=shown)["anna"].known_as == told

@@ -401,7 +401,7 @@ async def test_one_author_leaves_permits_to_others_with_the_same_key(
 
 
 async def test_a_key_whose_people_all_wait_for_it_shows_that_the_model_is_stuck(
-    autojump_clock: Clock,
+    autojump_clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with virtual(autojump_clock) as system:
         bench = Bench(system, 8)
@@ -410,6 +410,7 @@ async def test_a_key_whose_people_all_wait_for_it_shows_that_the_model_is_stuck(
             bench.acquire(f"k{number}", f"k{number}", sender=sender, caller="key a")
         await trio.sleep(STUCK_AFTER + 3 * LOOK_EVERY)
         assert await bench.limiter.ask(StuckModels(), timeout=1) == ("",)
+    assert caplog.text.count("model keeps all its turns waiting") == 1
 
 
 askers = st.tuples(
