@@ -30,6 +30,8 @@ from tests.fakes.company.company import counted
 from tests.support.puppet import virtual
 
 if TYPE_CHECKING:
+    import pytest
+
     from runtime.actor.ref import ActorRef
     from runtime.fairness import Owner
     from runtime.system import ActorSystem
