@@ -127,7 +127,7 @@ class OverloadedError(ChatError):
 
 
 class UnconfirmedError(OverloadedError):
-    """Whoever takes messages did not answer in time, or is only starting.
+    """The message was not confirmed in time, or the company is still starting.
 
     The sender did not send too much: over HTTP this is 503, not 429. The message may be
     stored; a repeat under the same id counts once.

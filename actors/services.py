@@ -225,7 +225,7 @@ class Duties:
         return part in self.parts if self.is_shared(connector) else self.has_rest
 
     def sends(self, connector: str, part: int) -> bool:
-        """Whether this process sends what is said in a chat of a part."""
+        """Whether this process delivers answers in a chat of this part."""
         if self.parts is None or not self.is_leased(connector):
             return self.has(connector, part)
         return connector in self.accounts

@@ -10,7 +10,7 @@ that a question stands. `AwayConnector` is in the connector's place at the first
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 import msgspec
 
@@ -42,14 +42,7 @@ LOG = EventLog("nodes")
 Hint = (
     ShowDraft | ShowTyping | ShowReaction | MessageSettled | StopDelegated | AsideShown
 )
-KINDS: tuple[type[Hint], ...] = (
-    ShowDraft,
-    ShowTyping,
-    ShowReaction,
-    MessageSettled,
-    StopDelegated,
-    AsideShown,
-)
+KINDS: tuple[type[Hint], ...] = get_args(Hint)
 DECODERS = {kind.__name__: msgspec.json.Decoder(kind) for kind in KINDS}
 
 # Chosen: 4 bytes each, with a long address beside them, are less than a hint may have.

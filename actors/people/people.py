@@ -352,7 +352,7 @@ class People(Actor):
                 self._known.keep(each, person)
 
     async def _write(self, make: Callable[[], Awaitable[tuple[T, Commit | None]]]) -> T:
-        """Store what is made of the rows as they are; make it again if they changed."""
+        """Commit what `make` builds from the rows; build it again if they changed."""
         for left in range(TRIES - 1, -1, -1):
             made, commit = await make()
             try:

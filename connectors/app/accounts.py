@@ -18,7 +18,6 @@ import trio
 from actors import names
 from actors.protocol import RouteUnanswered
 from actors.tree import connector_branch
-from connectors.app.shutdown import Drain
 from connectors.chat.platforms import MakeTransport, platform_of
 from connectors.chat.server_transport import ServerTransport
 from connectors.config.app import AppConfig, HttpConfig
@@ -256,15 +255,7 @@ class Doors:
         """
         app = self._app
         self._made_from.pop(name, None)
-        drain = Drain(
-            app.system,
-            app.store,
-            app.clock,
-            (name,),
-            is_the_end=False,
-            duties=app.company.services.duties,
-            has_moved=has_moved,
-        )
+        drain = app.drain_of((name,), is_the_end=False, has_moved=has_moved)
         if await drain.run(within):
             # Once more: what was being stored when the door was closed is there by now.
             await trio.sleep(STORED_WITHIN)

@@ -11,7 +11,7 @@ any first start otherwise.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -304,10 +304,25 @@ class App:
         self.is_draining = True
         # A part that is still here is answered for until it is given away at rest.
         duties.is_leaving = duties.parts is None
-        drain = Drain(
-            self.system, self.store, self.clock, tuple(self.transports), duties=duties
+        return await self.drain_of(tuple(self.transports)).run(within)
+
+    def drain_of(
+        self,
+        connectors: Collection[str],
+        *,
+        is_the_end: bool = True,
+        has_moved: bool = False,
+    ) -> Drain:
+        """Make what brings connectors to rest; see `Drain`."""
+        return Drain(
+            self.system,
+            self.store,
+            self.clock,
+            connectors,
+            is_the_end=is_the_end,
+            duties=self.company.services.duties,
+            has_moved=has_moved,
         )
-        return await drain.run(within)
 
 
 @asynccontextmanager

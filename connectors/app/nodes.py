@@ -124,7 +124,7 @@ def lease_of(config: AppConfig, connector: str, part: int) -> str:
 
 
 def lease_to_send(config: AppConfig, connector: str, part: int) -> str:
-    """Name the lease by which a node sends what is said in a chat."""
+    """Name the lease that a node needs to deliver answers to a chat."""
     if is_leased(config, connector):
         return f"{ACCOUNT}{connector}"
     return lease_of(config, connector, part)

@@ -27,7 +27,7 @@ from actors.protocol import RouteUnanswered
 from actors.schedule.messages import AppointmentsChanged
 from actors.webhooks.messages import SendNotices
 from connectors.app.nodes import CompanySeat, has_parts, is_shared
-from connectors.app.shutdown import Drain, can_read, is_under_way
+from connectors.app.shutdown import can_read, is_under_way
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError
 from runtime.nodes.rows import ACCOUNT, COMPANY, PART
@@ -158,15 +158,7 @@ class SharedWork:
     async def _is_at_rest(
         self, connectors: Collection[str], *, has_moved: bool = False
     ) -> bool:
-        app = self._app
-        drain = Drain(
-            app.system,
-            app.store,
-            app.clock,
-            connectors,
-            duties=self._duties,
-            has_moved=has_moved,
-        )
+        drain = self._app.drain_of(connectors, has_moved=has_moved)
         return not await drain.under_way()
 
     # --- what is not shared -----------------------------------------------------------

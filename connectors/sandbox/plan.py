@@ -267,7 +267,7 @@ class Territory:
         return list(dict.fromkeys(grants))
 
     def _refuse_kept(self, path: Path) -> None:
-        """Refuse to give what is kept, or lies in it."""
+        """Refuse a path that is kept from programs, or that lies inside one."""
         found = real(path)
         if any(found.is_relative_to(each.resolve()) for each in self.open_inside):
             return

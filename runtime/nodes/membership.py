@@ -35,7 +35,7 @@ SOON = 0.1
 """Seconds until a node looks again that is about to be given a lease."""
 
 ROUNDING = 0.001
-"""Seconds, so that what is due is due when somebody looks."""
+"""Seconds of tolerance, so that a look at the exact time is not too early."""
 
 READS = 4
 """How often a row must have been read unchanged before its node is suspected."""
@@ -367,7 +367,7 @@ class Membership:
             rest = [name for name in mine if name not in told]
             return told | homes(rest, leases, able, self._barred)
         if able and self._me not in able:
-            # Whoever takes them is alive; who has begun may have died since.
+            # An heir named here is alive; a node that had begun may have died since.
             return dict.fromkeys(mine, "")
         going = {
             (row.name, row.epoch, row.wanted)

@@ -345,7 +345,7 @@ class Gauge:
             series.set(value)
 
     def reset(self) -> None:
-        """Say 0 wherever something was said, as when whoever knew it was killed."""
+        """Set each value to 0, as when the actor that set them was killed."""
         for series in self._series.values():
             series.set(0)
 

@@ -662,7 +662,7 @@ class NodesWithBots(TwoNodes):
         return self.telegram.private(int(next(theirs)), f"{name}_bot")
 
     async def check_seen(self) -> None:
-        """Look whether people see an answer grow, and stop it, whoever works on it."""
+        """Check that people see a draft grow and can stop it, at whichever node."""
         bot, chat = self.bots["one"], self.chat_elsewhere("one")
         person = {**ZOE, "id": chat.id}
         grown: set[str] = set()

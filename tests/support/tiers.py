@@ -147,7 +147,7 @@ def rewrite_all(tests: Iterable[Path], config: pytest.Config) -> None:
             try:
                 source_hash, code = rewrite._rewrite_test(path, config)
             except (SyntaxError, ValueError):
-                continue  # whoever collects it says what is wrong
+                continue  # pytest reports it when it collects the file
             rewrite._write_pyc(state, code, source_hash, written)
 
 

@@ -388,7 +388,7 @@ class TerminalClient:
         self._hello = msgspec.structs.replace(
             self._hello, chat=frame.chat, after=frame.after
         )
-        async with self._sending:  # what is said meanwhile comes after that
+        async with self._sending:  # new messages are sent after these
             for said in tuple(self._open.values()):
                 await send(stream, said)
             self._stream = stream
