@@ -38,8 +38,8 @@ GONE, ENDED = "is gone", "has ended"
 PATH = "/node"
 """Where a node answers the others."""
 
-HEADER = "x-callboard-node"
-"""Of a question: the node that is asked, and the seal."""
+QUESTION = "x-callboard-question"
+"""Header of a question: the node that is asked, and the seal."""
 
 COMMAND_WITHIN = 3.0
 """Seconds that another node has to answer a command."""
@@ -382,7 +382,7 @@ class NodeCircle:
         name = f"[{host}]" if ":" in host else host
         url = f"http://{name}:{port}{PATH}"
         seal = f"{node.name} {seal_of(self._key, node.name, body)}"
-        headers = {HEADER: seal, "content-type": "application/json"}
+        headers = {QUESTION: seal, "content-type": "application/json"}
         request = client.build_request("POST", url, content=body, headers=headers)
         response = await client.send(request, stream=True)
         try:

@@ -471,11 +471,11 @@ def _company(
             readiness=app.readiness,
             refresh=app.refresh,
             tree=read_tree,
-            answer=None
+            nodes=None
             if app.seat is None
             else NodeAnswers(
                 app.seat.node.name, services.receipt_key, read_tree, inside
-            ).answer,
+            ),
         ),
         store=services.store,
         database=Path(config.store.path),

@@ -113,8 +113,8 @@ class NodeAnswers:
         self._inside: ViewSources | None = None
         self._asked: RecentMap[str, None] = RecentMap(MOST_ASKED)
 
-    async def answer(self, node: str, seal: str, body: bytes) -> tuple[int, bytes]:
-        """Answer a question; see `connectors.chat.platforms.Operations`."""
+    def refusal(self, node: str, seal: str, body: bytes) -> tuple[int, bytes] | None:
+        """Refuse what is not sealed, or is for another node; see `NodeQuestions`."""
         from connectors.admin import nodes  # noqa: PLC0415  only several nodes need it
 
         # First: others need not learn what this node is called.
@@ -122,6 +122,12 @@ class NodeAnswers:
             return 401, b"not sealed with the key that lies beside the database here"
         if node != self._node:
             return MISDIRECTED, f"this is node {self._node}".encode()
+        return None
+
+    async def answer(self, body: bytes) -> tuple[int, bytes]:
+        """Answer a question; see `connectors.chat.platforms.NodeQuestions`."""
+        from connectors.admin import nodes  # noqa: PLC0415  as in `refusal`
+
         try:
             asked = msgspec.json.decode(body, type=nodes.NodeQuestion)
         except (msgspec.MsgspecError, UnicodeDecodeError):

@@ -489,6 +489,25 @@ async def nothing_to_refresh() -> None:
     """Leave all metrics as they are."""
 
 
+class NodeQuestions(Protocol):
+    """Answers questions of other nodes (`connectors.admin.nodes`).
+
+    Each answer is a status of HTTP, and what was asked for, or why there is nothing.
+    """
+
+    def refusal(self, node: str, seal: str, body: bytes) -> tuple[int, bytes] | None:
+        """Say why a question is not answered; None: it is. Any thread may ask.
+
+        Args:
+            node: the name of the node that is asked.
+        """
+        ...
+
+    async def answer(self, body: bytes) -> tuple[int, bytes]:
+        """Answer a question that is not refused; in a trio task."""
+        ...
+
+
 class Operations(msgspec.Struct, frozen=True):
     """Gives the answers to operators."""
 
@@ -508,10 +527,8 @@ class Operations(msgspec.Struct, frozen=True):
     name after which to go on. Called in a thread, as many actors take time. Raises
     `MisuseError` if the branch is no actor, or several."""
 
-    answer: Callable[[str, str, bytes], Awaitable[tuple[int, bytes]]] | None = None
-    """Answers another node of the company. Takes the name of the node that is asked,
-    the seal, and the question (`connectors.admin.nodes`). Gives a status of HTTP, and
-    the answer, or why there is none. In a trio task. None: there are no nodes."""
+    nodes: NodeQuestions | None = None
+    """Answers the other nodes of the company; None: there are none."""
 
 
 class Voice(Protocol):

@@ -22,9 +22,9 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from connectors.admin.nodes import COMMAND_WITHIN, HEADER as NODE, PATH as NODE_PATH
+from connectors.admin.nodes import COMMAND_WITHIN, PATH as NODE_PATH, QUESTION
 from connectors.asyncio_bridge.bridge import Bridge, BridgeError
-from connectors.chat.platforms import Operations, TransportParts
+from connectors.chat.platforms import NodeQuestions, Operations, TransportParts
 from connectors.chat.server_transport import ListenError, ServerTransport
 from connectors.config.app import ADMIN_PORT, AdminConfig
 from connectors.web.request import check_access
@@ -141,36 +141,67 @@ MOST_ASKED = 65_536
 
 
 def node_routes(operations: Operations, bridge: Bridge) -> list[Route]:
-    """Give the route at which other nodes ask; the seal of a question is its key."""
-    answer = operations.answer
-    if answer is None:
+    """Give the route at which other nodes ask; the seal of a question is its key.
+
+    The kernel hears of no question without one.
+    """
+    nodes = operations.nodes
+    if nodes is None:
         return []
 
     async def node(request: Request) -> Response:
-        name, _, seal = request.headers.get(NODE, "").partition(" ")
-        body, slow = bytearray(), "the question did not come in time"
         try:
-            async with asyncio.timeout(COMMAND_WITHIN):
-                async for part in request.stream():
-                    body += part
-                    if len(body) > MOST_ASKED:
-                        text = f"a question is no longer than {MOST_ASKED} bytes"
-                        too_long = ApiError(413, text, code="request_too_large")
-                        return refuse(request.scope, too_long)
-                slow = f"the kernel did not answer within {COMMAND_WITHIN:g} s"
-                told = await bridge.ask_kernel(answer, name, seal, bytes(body))
-                status, answered = told
+            return Response(
+                await told(nodes, bridge, request), media_type="application/json"
+            )
         except ClientDisconnect:
             return Response(status_code=400)
-        except (TimeoutError, BridgeError) as error:
-            why = str(error) or slow
-            return refuse(request.scope, ApiError(503, why, code="unavailable"))
-        if status >= 400:
-            refused = ApiError(status, answered.decode(), code="refused")
-            return refuse(request.scope, refused)
-        return Response(answered, media_type="application/json")
+        except ApiError as error:
+            return refuse(request.scope, error)
 
     return [Route(NODE_PATH, node, methods=["POST"])]
+
+
+async def told(nodes: NodeQuestions, bridge: Bridge, request: Request) -> bytes:
+    """Answer a question of another node.
+
+    Raises:
+        ApiError: it has no seal, or is not answered.
+        ClientDisconnect: it broke off.
+    """
+    name, _, seal = request.headers.get(QUESTION, "").partition(" ")
+    if not seal:  # nothing of what a stranger sends is read
+        raise ApiError(401, "not sealed", code="refused")
+    slow = "the question did not come in time"
+    try:
+        async with asyncio.timeout(COMMAND_WITHIN):
+            question = await read_question(request)
+            slow = f"the kernel did not answer within {COMMAND_WITHIN:g} s"
+            answer = nodes.refusal(name, seal, question)
+            if answer is None:
+                answer = await bridge.ask_kernel(nodes.answer, question)
+    except (TimeoutError, BridgeError) as error:
+        raise ApiError(503, str(error) or slow, code="unavailable") from error
+    status, body = answer
+    if status >= 400:
+        raise ApiError(status, body.decode(), code="refused")
+    return body
+
+
+async def read_question(request: Request) -> bytes:
+    """Read what another node asks.
+
+    Raises:
+        ApiError: it is too long.
+        ClientDisconnect: it broke off.
+    """
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > MOST_ASKED:
+            text = f"a question is no longer than {MOST_ASKED} bytes"
+            raise ApiError(413, text, code="request_too_large")
+    return bytes(body)
 
 
 async def ask_readiness(operations: Operations, bridge: Bridge) -> tuple[str, ...]:

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-FROM_NODE = b"x-callboard-node"
-"""Header of a request that was passed on."""
+PASSED_ON = b"x-callboard-passed-on"
+"""Header of a request that another node has passed on."""
 
 PER_HOP = frozenset(
     {b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"te", b"trailer"}
@@ -122,12 +122,12 @@ class PassedRequest:
         """All headers that are sent."""
         left_out = PER_HOP if self.has_host else PER_HOP | {b"host"}
         kept = [each for each in self.scope["headers"] if each[0] not in left_out]
-        return [*kept, (FROM_NODE, b"1"), *self.further]
+        return [*kept, (PASSED_ON, b"1"), *self.further]
 
 
 def is_passed_on(scope: Scope) -> bool:
     """Whether a request came from another node."""
-    return any(name == FROM_NODE for name, _ in scope["headers"])
+    return any(name == PASSED_ON for name, _ in scope["headers"])
 
 
 class RequestPasser:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from connectors.web.peers import NodePlace, Peers
 
-FROM_NODE = "x-callboard-node"
+CLIENT = "x-callboard-client"
 """Header that a node adds: its seal, and the address of the client."""
 
 HELD_FOR = 30.0
@@ -60,7 +60,7 @@ TAKEN = b" 101 "
 
 def client_of(head: Head, peers: Peers | None) -> str | None:
     """Give the address of a client that another node passes on; None: none does."""
-    seal, _, where = head.headers.get(FROM_NODE, "").partition(" ")
+    seal, _, where = head.headers.get(CLIENT, "").partition(" ")
     if peers is None or not seal:
         return None
     is_node = hmac.compare_digest(seal.encode(), peers.seal(where).encode())
@@ -75,7 +75,7 @@ def with_seal(start: bytes, seal: str, where: str) -> tuple[bytes, bytes]:
     """
     end = HEAD_END.search(start)
     at, after = (len(start), len(start)) if end is None else end.span()
-    added = f"\r\n{FROM_NODE}: {seal} {where}".encode()
+    added = f"\r\n{CLIENT}: {seal} {where}".encode()
     return start[:at] + added + start[at:after], start[after:]
 
 

@@ -274,27 +274,45 @@ async def test_operators_see_health_readiness_and_figures() -> None:
         assert figures.headers["content-type"] == "text/plain"
 
 
-SEALED = {"x-callboard-node": "b mine"}
+SEALED = {"x-callboard-question": "b mine"}
 
 
-async def answer_node(node: str, seal: str, body: bytes) -> tuple[int, bytes]:
-    await trio.lowlevel.checkpoint()
-    if body == b"slow":
-        await trio.sleep_forever()
-    assert len(body) < 10
-    return (200 if (node, seal) == ("b", "mine") else 401), body
+class EchoingNode:
+    """Gives each question back that has the right seal."""
+
+    def refusal(self, node: str, seal: str, body: bytes) -> tuple[int, bytes] | None:
+        return None if (node, seal) == ("b", "mine") else (401, body)
+
+    async def answer(self, body: bytes) -> tuple[int, bytes]:
+        await trio.lowlevel.checkpoint()
+        if body == b"slow":
+            await trio.sleep_forever()
+        assert len(body) < 10
+        return 200, body
 
 
 async def test_another_node_is_answered_if_it_asks_in_few_words() -> None:
-    async with open_channel(answer=answer_node) as channel:
+    async with open_channel(nodes=EchoingNode()) as channel:
         async with httpx.AsyncClient(base_url=channel.url) as client:
             told = await client.post("/node", content=b"hello", headers=SEALED)
             assert (told.status_code, told.content) == (200, b"hello")
-        assert await ask(channel, "POST", "/node", content=b"x") == (401, "refused")
         long = {"content": bytes(65_537), "headers": SEALED}
         assert await ask(channel, "POST", "/node", **long) == (413, "request_too_large")
     async with open_channel() as alone:
         assert await ask(alone, "POST", "/node", content=b"x") == (404, "not_found")
+
+
+async def test_the_kernel_hears_no_question_of_a_stranger() -> None:
+    # The kernel would never answer it, and no body comes.
+    head = (
+        b"POST /node HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 4\r\n"
+    )
+    async with open_channel(nodes=EchoingNode()) as channel:
+        told = await ask_raw(channel, head + b"\r\n")
+        assert error_of(told) == (401, "refused")
+        forged = b"x-callboard-question: b forged\r\n\r\nslow"
+        told = await ask_raw(channel, head + forged)
+        assert error_of(told) == (401, "refused")
 
 
 @pytest.mark.parametrize(
@@ -309,7 +327,8 @@ async def test_another_node_does_not_wait_for_ever(
 ) -> None:
     monkeypatch.setattr("connectors.web.operations.COMMAND_WITHIN", 0.2)
     head = b"POST /node HTTP/1.1\r\nhost: a\r\nconnection: close\r\n"
-    async with open_channel(answer=answer_node) as channel:
+    head += b"x-callboard-question: b mine\r\n"
+    async with open_channel(nodes=EchoingNode()) as channel:
         told = await ask_raw(channel, head + b"content-length: 4\r\n\r\n" + body)
         assert error_of(told) == (503, "unavailable")
         assert why in told[1]

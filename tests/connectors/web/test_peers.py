@@ -150,7 +150,7 @@ def test_the_other_node_gets_the_request_and_the_client_its_answer() -> None:
         assert node.heard.endswith(b"\r\n\r\nhi")
         for header in (b"host: there", b"x-own: 1", b"idempotency-key: k"):
             assert header in node.heard.lower()
-        assert b"x-callboard-node: 1" in node.heard.lower()
+        assert b"x-callboard-passed-on: 1" in node.heard.lower()
         assert b"connection: close" not in node.heard.lower()
         assert client.got[0]["status"] == 200
         assert (b"x-id", b"7") in client.got[0]["headers"]
@@ -352,7 +352,7 @@ def test_nobody_waits_for_another_node_when_the_server_stops() -> None:
 
 def test_what_another_node_has_passed_on_is_not_passed_on_again() -> None:
     async def test(client: Client) -> None:
-        scope = scope_of(headers=[(peering.FROM_NODE, b"1")])
+        scope = scope_of(headers=[(peering.PASSED_ON, b"1")])
         with pytest.raises(ApiError) as refused:
             await passed(client, NodePlace("b", "127.0.0.1", 1), scope=scope)
         assert refused.value.status == 421

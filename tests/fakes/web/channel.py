@@ -18,12 +18,10 @@ from runtime.ids import IdSource
 from tests.fakes.chat.ingress import FakeIngress
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from collections.abc import AsyncGenerator
 
     from actors.messages.inbound import Inbound
-    from connectors.chat.platforms import Gates, IncomingWebhooks
-
-    AnswerNode = Callable[[str, str, bytes], Awaitable[tuple[int, bytes]]]
+    from connectors.chat.platforms import Gates, IncomingWebhooks, NodeQuestions
 
 AGENTS = ("anna", "ben")
 
@@ -105,12 +103,12 @@ async def open_channel(
     settings: HttpSettings | None = None,
     doors: IncomingWebhooks | None = None,
     gates: Gates | None = None,
-    answer: AnswerNode | None = None,
+    nodes: NodeQuestions | None = None,
 ) -> AsyncGenerator[Channel]:
     """Run an HTTP channel over a fake ingress, on a free port of this machine.
 
     Args:
-        answer: what other nodes are answered by; None: there are none.
+        nodes: what other nodes are answered by; None: there are none.
     """
     bridge = Bridge(shutdown_timeout=3)
     holder: list[Channel] = []
@@ -126,7 +124,7 @@ async def open_channel(
         operations=Operations(
             lambda _accept, _is_fresh: (b"answer_total 42\n", "text/plain"),
             readiness,
-            answer=answer,
+            nodes=nodes,
         ),
         clock=SystemClock(),
         ids=IdSource(SystemClock()),

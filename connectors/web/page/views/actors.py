@@ -46,9 +46,9 @@ async def load(asked: ViewRequest) -> ViewValues:
     """
     circle, wanted = asked.inside.nodes, asked.query.get("node", "")
     own = "" if circle is None else circle.name
-    values = await read_view(asked, read)
+    values, question = await read_view(asked, read), ReadActors(dict(asked.query))
     groups = [NodeActors(own, values)]
-    for each in await asked.inside.ask_others(ReadActors(dict(asked.query))):
+    for each in await asked.inside.ask_others(question, wanted):
         found = each.read(dict[str, object])
         why = each.why or ("" if found else unreadable(each.node, __version__))
         groups.append(NodeActors(each.node.name, found or {}, why))

@@ -198,11 +198,19 @@ class ViewSources:
     nodes: NodeCircle | None = None
     """Asks the other nodes of the company; None: it is one process."""
 
-    async def ask_others(self, question: NodeQuestion) -> list[NodeReply]:
-        """Ask all other nodes at once what the page shows of them."""
-        if self.nodes is None:
+    async def ask_others(
+        self, question: NodeQuestion, only: str = ""
+    ) -> list[NodeReply]:
+        """Ask all other nodes at once what the page shows of them.
+
+        Args:
+            only: the node that is to be asked; all are, if there is none of this name.
+        """
+        if self.nodes is None or only == self.nodes.name:
             return []
-        return await self.nodes.ask(question, self.nodes.others(), PAGE_WITHIN)
+        ways = self.nodes.others()
+        ways = [each for each in ways if each.listed.name == only] or ways
+        return await self.nodes.ask(question, ways, PAGE_WITHIN)
 
 
 @dataclass(frozen=True)

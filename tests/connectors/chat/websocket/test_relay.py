@@ -19,7 +19,7 @@ from actors.errors import MisdirectedError
 from connectors.chat.websocket import relay
 from connectors.chat.websocket.frames import chat_of
 from connectors.chat.websocket.platform import WebSocketConfig
-from connectors.chat.websocket.relay import FROM_NODE, WholeFrames, with_seal
+from connectors.chat.websocket.relay import CLIENT, WholeFrames, with_seal
 from connectors.web.peers import NodePlace
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.chat.websocket_bed import SAM, ZOE, SocketBed, open_sockets
@@ -316,7 +316,7 @@ def test_frames_are_cut_where_they_end(
 
 @pytest.mark.parametrize("end", [b"\r\n\r\n", b"\n\n", b"\n\r\n"])
 def test_a_seal_stands_behind_all_that_the_client_sent(end: bytes) -> None:
-    start = b"GET / HTTP/1.1\r\nhost: a\r\nx-callboard-node: mine"
+    start = b"GET / HTTP/1.1\r\nhost: a\r\nx-callboard-client: mine"
     sent, rest = with_seal(start + end + b"\x81\r\n\r\n", "seal", "10.0.0.1")
-    added = f"\r\n{FROM_NODE}: seal 10.0.0.1".encode()
+    added = f"\r\n{CLIENT}: seal 10.0.0.1".encode()
     assert (sent, rest) == (start + added + end, b"\x81\r\n\r\n")

@@ -21,10 +21,10 @@ from actors.messages.usage import Run
 from connectors.admin.nodes import (
     ENDED,
     GONE,
-    HEADER,
     NO_ACTORS,
     NO_WAY,
     PATH,
+    QUESTION,
     RUNS,
     STANDS_BY,
     ActByHand,
@@ -55,12 +55,11 @@ from tests.support.desk import WAITING
 from tests.support.panel_bed import PanelBed, open_panels
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncGenerator, Mapping
     from pathlib import Path
 
+    from connectors.chat.platforms import NodeQuestions
     from connectors.web.page.views.base import ViewSources
-
-    Answer = Callable[[str, str, bytes], Awaitable[tuple[int, bytes]]]
 
 KEY = bytes(32)
 PATIENCE = 30.0
@@ -77,7 +76,7 @@ def way(name: str, *ports: int, state: str = "works on its parts") -> NodeWay:
     return NodeWay(listed(name, state), places, state not in {GONE, STANDS_BY})
 
 
-async def speak_http(answer: Answer, stream: trio.SocketStream) -> None:
+async def speak_http(node: NodeQuestions, stream: trio.SocketStream) -> None:
     """Answer one request, as `connectors.web.operations` does."""
     got = b""
     while b"\r\n\r\n" not in got:
@@ -85,12 +84,13 @@ async def speak_http(answer: Answer, stream: trio.SocketStream) -> None:
     head, _, body = got.partition(b"\r\n\r\n")
     assert head.startswith(f"POST {PATH} ".encode())
     length = re.search(rb"(?i)content-length: (\d+)", head)
-    sealed = re.search(rb"(?i)" + HEADER.encode() + rb": (\S+) (\S+)", head)
+    sealed = re.search(rb"(?i)" + QUESTION.encode() + rb": (\S+) (\S+)", head)
     assert length is not None
     assert sealed is not None
     while len(body) < int(length[1]):
         body += await stream.receive_some()
-    status, said = await answer(sealed[1].decode(), sealed[2].decode(), body)
+    asked, seal = sealed[1].decode(), sealed[2].decode()
+    status, said = node.refusal(asked, seal, body) or await node.answer(body)
     if status >= 400:
         said = msgspec.json.encode({"error": {"message": said.decode()}})
     shown = f"HTTP/1.1 {status} x\r\ncontent-length: {len(said)}\r\n\r\n"
@@ -98,20 +98,29 @@ async def speak_http(answer: Answer, stream: trio.SocketStream) -> None:
 
 
 @asynccontextmanager
-async def listening(answer: Answer) -> AsyncGenerator[int]:
+async def listening(node: NodeQuestions) -> AsyncGenerator[int]:
     """Be a node at a port."""
     async with trio.open_nursery() as nursery:
-        serve = partial(
-            trio.serve_tcp, partial(speak_http, answer), 0, host="127.0.0.1"
-        )
+        serve = partial(trio.serve_tcp, partial(speak_http, node), 0, host="127.0.0.1")
         (listener,) = await nursery.start(serve)
         yield listener.socket.getsockname()[1]
         nursery.cancel_scope.cancel()
 
 
-async def silent(_node: str, _seal: str, _body: bytes) -> tuple[int, bytes]:
-    await trio.sleep_forever()
-    raise AssertionError
+class OtherNode(msgspec.Struct):
+    """Gives whoever asks the same answer, or never one."""
+
+    said: bytes = b""
+
+    def refusal(self, node: str, seal: str, body: bytes) -> None:  # noqa: ARG002
+        """Refuse nothing."""
+
+    async def answer(self, body: bytes) -> tuple[int, bytes]:  # noqa: ARG002
+        """Say it, or be silent."""
+        await trio.lowlevel.checkpoint()
+        if not self.said:
+            await trio.sleep_forever()
+        return 200, self.said
 
 
 def no_views() -> ViewSources:
@@ -144,7 +153,9 @@ def answers(node: str = "b", key: bytes = KEY) -> NodeAnswers:
 async def test_a_node_answers_only_what_it_is_asked_itself_under_its_key(
     node: str, key: bytes, body: bytes, status: int, text: bytes
 ) -> None:
-    got, said = await answers().answer(node, seal_of(key, node, body), body)
+    asked = answers()
+    refused = asked.refusal(node, seal_of(key, node, body), body)
+    got, said = refused or await asked.answer(body)
     assert (got, text in said) == (status, True), said
 
 
@@ -171,7 +182,7 @@ async def ask(question: NodeQuestion, within: float, *ways: NodeWay) -> dict[str
 
 
 async def test_who_is_silent_is_named_with_the_reason() -> None:
-    async with listening(silent) as never, listening(answers().answer) as well:
+    async with listening(OtherNode()) as never, listening(answers()) as well:
         told = await ask(ShowTree(), QUICKLY, way("c", never), way("d"))
         assert told == {"c": "did not answer within 0.1 s", "d": NO_WAY}
         told = await ask(
@@ -195,8 +206,8 @@ async def test_who_is_silent_is_named_with_the_reason() -> None:
 
 async def test_a_node_is_asked_where_it_answers() -> None:
     async with (
-        listening(answers("a").answer) as other,
-        listening(answers().answer) as right,
+        listening(answers("a")) as other,
+        listening(answers()) as right,
     ):
         told = await ask(ShowTree(), PATIENCE, way("b", 1, other, right))
         assert told == {"b": "ok"}
@@ -207,12 +218,8 @@ async def test_a_node_is_asked_where_it_answers() -> None:
 async def test_an_answer_of_another_release_is_not_taken_for_a_tree(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    async def newer(_node: str, _seal: str, _body: bytes) -> tuple[int, bytes]:
-        await trio.lowlevel.checkpoint()
-        return 200, b'{"forests": 1}'
-
     other = with_fields(listed("b"), release="9.9")
-    async with listening(newer) as port:
+    async with listening(OtherNode(b'{"forests": 1}')) as port:
         circle = NodeCircle("a", KEY, tuple)
         asked = [NodeWay(other, (("127.0.0.1", port),), has_actors=True)]
         replies = await circle.ask(ShowTree(), asked, PATIENCE)
@@ -262,7 +269,7 @@ async def two_nodes(bed: PanelBed, *further: NodeWay) -> AsyncGenerator[ViewSour
     """Look from the node `a`, whose neighbour `b` runs the company of a page."""
     inside = bed.app.parts.inside()
     tree = partial(write_tree, bed.app.system, str)
-    answered = NodeAnswers("b", KEY, tree, lambda: inside).answer
+    answered = NodeAnswers("b", KEY, tree, lambda: inside)
     async with listening(answered) as port:
         ways = (way("a", state=RUNS), way("b", port), *further)
         yield replace(inside, nodes=NodeCircle("a", KEY, lambda: ways))
@@ -276,6 +283,9 @@ def groups(values: Mapping[str, object]) -> dict[str, dict[str, object]]:
 async def test_the_page_shows_and_kills_the_actors_of_all_nodes(tmp_path: Path) -> None:
     gone = way("c", 1)
     async with open_panels(tmp_path) as bed, two_nodes(bed, gone) as inside:
+        for node, listed in (("a", ["a"]), ("b", ["b"]), ("zz", ["a", "b", "c"])):
+            asked = ViewRequest("operator", inside, {"node": node})
+            assert [*groups(await actors.load(asked))] == listed
         shown = await actors.load(ViewRequest("operator", inside, {"show": "all"}))
         found = groups(shown)
         assert [*found] == ["a", "b", "c"]
@@ -298,7 +308,7 @@ async def test_what_is_asked_twice_is_done_once(tmp_path: Path) -> None:
             (other, b"does not know x"),
         ):
             body = msgspec.json.encode(wish)
-            _, said = await node.answer("b", seal_of(KEY, "b", body), body)
+            _, said = await node.answer(body)
             assert told in said
 
 
@@ -395,7 +405,7 @@ async def test_one_process_shows_no_nodes(tmp_path: Path) -> None:
     async with open_panels(tmp_path) as bed:
         inside = bed.app.parts.inside()
         assert await inside.ask_others(ReadActors({})) == []
-        assert bed.app.parts.operations.answer is None
+        assert bed.app.parts.operations.nodes is None
         assert "node" not in await bed.show("/actors?show=all")
         shown = await bed.show("/overview")
         assert 'id="nodes"' not in shown
