@@ -112,7 +112,7 @@ class OtherNode(msgspec.Struct):
 
     said: bytes = b""
 
-    def refusal(self, node: str, seal: str, body: bytes) -> None:  # noqa: ARG002
+    def refusal(self, node: str, seal: str, body: bytes) -> None:
         """Refuse nothing."""
 
     async def answer(self, body: bytes) -> tuple[int, bytes]:  # noqa: ARG002
