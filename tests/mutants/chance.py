@@ -322,13 +322,17 @@ class Finder(ast.NodeVisitor):
 def is_chosen(value: ast.expr) -> bool:
     """Tell whether a bound, a time-out or a default was chosen: `MOST_TRIES = 3`.
 
-    A test of the rule takes the number by its name. Zero and one are no choice, but a
-    part of one is: `SOON = 0.1`. Also `4 * 1024` is one number.
+    A test of the rule takes the number by its name. Zero and one are no choice, but
+    what is measured is, also one of it: `SOON = 0.1`, `LOOK_EVERY = 1.0`. Also
+    `4 * 1024` is one number.
     """
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
         return is_chosen(value.left) and is_chosen(value.right)
     number = value.value if isinstance(value, ast.Constant) else None
-    return isinstance(number, int | float) and number > 0 and number != 1
+    is_measured = isinstance(number, float)
+    return (
+        isinstance(number, int | float) and number > 0 and (number != 1 or is_measured)
+    )
 
 
 def is_silent(statement: ast.stmt) -> bool:

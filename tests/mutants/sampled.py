@@ -9,6 +9,8 @@ import json
 import os
 import random  # noqa: TID251  for dice with a seed alone
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -56,7 +58,8 @@ class Outcome(NamedTuple):
 
     slip: Slip
     word: str
-    """found, hung, survived, unfinished, or not tried."""
+    """found, hung, refused (by the type checker alone), survived, unfinished, or not
+    tried."""
 
     why: str
 
@@ -161,7 +164,12 @@ class Sampler:
                     break
                 share -= time.monotonic() - began  # another test may find what hangs
             known = verdict(outcomes, is_known=bool(nearest))
-            return known or Outcome(slip, "survived", "no test is near it")
+            known = known or Outcome(slip, "survived", "no test is near it")
+            if known.word in {"survived", "hung"} and (
+                why := refusal(self._root, slip, at.folder)
+            ):
+                return Outcome(slip, "refused", why)
+            return known
         finally:
             self._copies.put(at)
 
@@ -221,15 +229,16 @@ def summary(wanted: Sample, outcomes: Sequence[Outcome]) -> str:
     words = [each.word for each in outcomes]
     unfinished = words.count("unfinished")
     tried = len(words) - words.count("not tried") - unfinished
-    found = words.count("found")
+    refused = words.count("refused")
+    found = words.count("found") + refused
     score = 100 * found / tried if tried else 0
     again = f"--random {wanted.number} --seed {wanted.seed}"
     if wanted.under:
         again += f" --under {wanted.under}"
     return (
-        f"{found} of {tried} random mistakes found ({score:.0f} %), "
-        f"{words.count('hung')} only by hanging, {unfinished} more had too little time;"
-        f" the same again: {again}"
+        f"{found} of {tried} random mistakes found ({score:.0f} %), {refused} of them "
+        f"by the type checker alone, {words.count('hung')} more only by hanging, "
+        f"{unfinished} more had too little time; the same again: {again}"
     )
 
 
@@ -247,6 +256,32 @@ def copy_of(root: Path, names: Sequence[str], to: Path) -> Path:
         else:
             shutil.copy(source, to / name)
     return to
+
+
+def refusal(root: Path, slip: Slip, folder: Path) -> str:
+    """Say why mypy refuses a mistake; empty if it does not, or takes too long.
+
+    Args:
+        root: of the repository; mypy's cache there spares it the other modules.
+        slip: the mistake.
+        folder: where the file with the mistake in it may be written.
+    """
+    shadow = folder / "shadow.py"
+    shadow.write_bytes(slip.make((root / slip.file).read_bytes()))
+    mypy = (sys.executable, "-m", "mypy", "--no-pretty", "--hide-error-context")
+    try:
+        done = subprocess.run(
+            (*mypy, "--shadow-file", slip.file, str(shadow), slip.file),
+            cwd=root,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return ""
+    its = [each for each in done.stdout.splitlines() if each.startswith(slip.file)]
+    return its[0] if done.returncode == 1 and its else ""
 
 
 def attempt(

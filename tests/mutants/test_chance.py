@@ -13,7 +13,7 @@ from tests.mutants.blocks import MARKS, Blocks, block_at, blocks_of
 from tests.mutants.chance import draw, slips
 from tests.mutants.likely import Likely, said_in
 from tests.mutants.nearest import Nearest, files_of_tests, note
-from tests.mutants.sampled import Outcome, attempt, copy_of, verdict
+from tests.mutants.sampled import Outcome, attempt, copy_of, refusal, verdict
 from tests.mutants.warm import Warm
 
 ROOT = Path(__file__).parents[2]
@@ -27,6 +27,7 @@ __all__ = ("room_for", 3)
 MOST = 3
 MOST_BYTES = 4 * 6 * 10
 SOON = 0.1
+LOOK_EVERY = 1.0
 NONE = 0
 
 
@@ -276,3 +277,16 @@ def test_what_survives_those_that_run_its_line_has_survived() -> None:
         assert verdict(outcomes, is_known=True) == known
         assert verdict(outcomes, is_known=False) == unknown
     assert verdict((), is_known=True) is None
+
+
+@pytest.mark.deep
+def test_what_the_type_checker_refuses_needs_no_test(tmp_path: Path) -> None:
+    program = (
+        b"def most(count: int, least: int = 1) -> int:\n    return max(count, least)"
+    )
+    (tmp_path / "a.py").write_bytes(program)
+    made = {slip.after: slip for slip in slips("a.py", program)}
+    refused = {after: refusal(tmp_path, made[after], tmp_path) for after in made}
+    assert refused["return None"].startswith("a.py:2: error: ")
+    assert refused["max(count)"].startswith("a.py:2: error: ")
+    assert refused["2"] == ""
