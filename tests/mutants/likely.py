@@ -30,6 +30,9 @@ FAR = 3
 COMMON = 40
 """Test files that use a name or a text which says nothing any more."""
 
+FEW = 6
+"""Test files, at most, that name a function so rarely used that they are about it."""
+
 SAYS = 8
 """Characters from which on a text says something."""
 
@@ -102,6 +105,11 @@ class Likely:
             return not bears_its_name, -score - OF_NAMES * used.get(test, 0.0)
 
         return sorted(self._tests, key=rank)
+
+    def naming(self, slip: Slip) -> set[str]:
+        """Give the test files that name its function, if only a few do."""
+        found = self._using.get(slip.inside[-1], set()) if slip.inside else set[str]()
+        return found if len(found) <= FEW else set()
 
     def _alike(self, slip: Slip) -> dict[str, float]:
         """Say how much a test file speaks of the same; the one that does most: 1."""

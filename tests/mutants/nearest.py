@@ -23,7 +23,7 @@ from tests.mutants.chance import product
 from tests.mutants.related import Page, digest, page_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from tests.mutants.chance import Slip
 
@@ -105,8 +105,13 @@ class Nearest:
         for number, (test, seconds) in enumerate(page.tests.items()):
             self._tests.append(Near(test, seconds, counts[number]))
 
-    def to(self, slip: Slip) -> list[str]:
-        """List the tests that are the nearest to a mistake, the nearest first."""
+    def to(self, slip: Slip, naming: Collection[str] = ()) -> list[str]:
+        """List the tests that are the nearest to a mistake, the nearest first.
+
+        Args:
+            slip: the mistake.
+            naming: test files that name its function; their tests come first.
+        """
         if slip.name:
             places = self._mentions(slip)
         else:
@@ -117,7 +122,7 @@ class Nearest:
             for first, tests in self._tests_of(file, block)
             for bit in bits(tests)
         }
-        return self._cut([self._tests[number] for number in found])
+        return self._cut([self._tests[number] for number in found], naming)
 
     def _tests_of(self, file: str, block: Block | None) -> list[tuple[int, int]]:
         """Find who runs a block; if its function has changed, who runs that."""
@@ -150,8 +155,12 @@ class Nearest:
         return [(file, self._at(file, line, ())) for file, line in found]
 
     @staticmethod
-    def _cut(found: list[Near]) -> list[str]:
-        found.sort(key=lambda near: (near.blocks, near.test))
+    def _cut(found: list[Near], naming: Collection[str]) -> list[str]:
+        def rank(near: Near) -> tuple[bool, int, str]:
+            file = near.test.split("::", maxsplit=1)[0]
+            return file not in naming, near.blocks, near.test
+
+        found.sort(key=rank)
         alike: Counter[str] = Counter()
         ranked: list[tuple[int, Near]] = []
         for near in found:

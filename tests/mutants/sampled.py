@@ -154,7 +154,7 @@ class Sampler:
         try:
             if left <= 0:
                 return Outcome(slip, "not tried", "no time was left")
-            nearest = self._nearest.to(slip)
+            nearest = self._nearest.to(slip, self._likely.naming(slip))
             outcomes: list[Outcome] = []
             for tests in self._stages(slip, nearest):
                 began = time.monotonic()

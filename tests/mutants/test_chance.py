@@ -153,6 +153,17 @@ def test_what_bears_its_name_or_speaks_of_the_same_is_likely_to_find_it(
     assert found in likely.to(its[0])[:20]
 
 
+def test_files_that_name_a_function_are_known_if_they_are_few(likely: Likely) -> None:
+    file = "actors/agents/persona.py"
+    slip = slips(file, (ROOT / file).read_bytes())[0]
+    rare, usual = (
+        likely.naming(slip._replace(inside=("Persona", name)))
+        for name in ("known_as", "start")
+    )
+    assert "tests/actors/agents/test_display_names.py" in rare
+    assert usual == set()
+
+
 def test_every_test_file_may_find_a_mistake(likely: Likely) -> None:
     slip = draw(ROOT, "actors", 1, dice(3))[0]
     assert set(files_of_tests(ROOT)) <= set(likely.to(slip))
