@@ -122,7 +122,11 @@ class Persona:
     def known_as(self) -> str:
         """What it is told of its name, and of what people call it."""
         is_alike = self.shown.casefold() == self.name.casefold()
-        return self.shown if (not (is_alike)) else f"{self.name} (people call you {self.shown})"
+        return (
+            self.shown
+            if (not (is_alike))
+            else f"{self.name} (people call you {self.shown})"
+        )
 
     @property
     def abilities(self) -> tuple[str, ...]:

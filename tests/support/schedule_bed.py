@@ -105,10 +105,17 @@ class Bench:
         row = await self.store.entry(KIND, name)
         return None if row is None else read(row)
 
-    def counted(self, kind: str, outcome: str) -> bool:
+    def counted(self, kind: str, outcome: str) -> float:
+        labels = f'{{kind="{kind}",outcome="{outcome}"}}'
+        return self._figure(f"callboard_appointments_due_total{labels}")
+
+    def kept(self) -> float:
+        return self._figure("callboard_appointments")
+
+    def _figure(self, name: str) -> float:
         text = self.metrics.render().decode()
-        line = f'callboard_appointments_due_total{{kind="{kind}",outcome="{outcome}"}}'
-        return any(each.startswith(line) for each in text.splitlines())
+        found = (each.removeprefix(f"{name} ") for each in text.splitlines())
+        return next((float(each) for each in found if each[:1].isdigit()), 0.0)
 
 
 @asynccontextmanager

@@ -141,7 +141,7 @@ class MatrixPresence:
     async def _find(self, reaction: Reaction, account: MatrixAccount) -> str:
         """Look for a sign that an earlier process put."""
         path = path_of("rooms", reaction.address.chat, "relations", reaction.message)
-        path = path.replace("/v3/", "/v1/", 1) + "/m.annotation/m.reaction"
+        path = path.replace("/v3/", "/v1/") + "/m.annotation/m.reaction"
         call = MatrixCall(
             method="GET", path=path, query={"limit": "100"}, timeout=account.timeout
         )

@@ -22,6 +22,7 @@ from actors.inbound.router import Router, copy_id
 from actors.journal.commits import as_accept
 from actors.messages.inbound import Address, DelegationChain, Inbound
 from actors.messages.keys import chat_partition
+from actors.messages.tracing import Trace, TracedStep
 from actors.protocol import (
     Deliver,
     DrainOutbox,
@@ -81,12 +82,13 @@ async def open_crossing(
     store: MemoryStore,
     default_agent: str = "anna",
     duties: Duties | None = None,
+    trace: Trace | None = None,
 ) -> AsyncGenerator[Crossing]:
     async with virtual(clock) as system:
         probes = {name: probe(system, names.sessions(name)) for name in ("anna", "ben")}
         probes["connector"] = probe(system, names.connector("fake"))
         table = routing_table(("anna", "ben"), default_agent=default_agent)
-        services = make_services(store)
+        services = replace(make_services(store), trace=trace)
         if duties is not None:
             services = replace(services, duties=duties)
         router = Router(StickyRoutes(table), frozenset({"fake"}), services)
@@ -381,9 +383,13 @@ async def test_a_group_is_not_bothered(autojump_clock: Clock) -> None:
     store = MemoryStore()
     inbound = words(is_direct=False)
     await stored(store, inbound)
-    async with open_crossing(autojump_clock, store) as crossing:
+    steps: list[TracedStep] = []
+    async with open_crossing(autojump_clock, store, trace=steps.append) as crossing:
         settled = await crossing.connector.wait_for(MessageSettled)
     assert settled == MessageSettled(inbound, "dropped:not_addressed")
+    (end,) = (each for each in steps if each.stage == "settle")
+    assert (end.correlation_id, end.name) == (inbound.correlation_id, "fake")
+    assert (end.outcome, end.seconds, end.parts_left) == ("dropped", 0.0, 0)
 
 
 async def test_a_delegation_to_an_agent_that_is_gone_is_answered_in_a_group_too(

@@ -30,10 +30,12 @@ async def test_it_tells_the_router_at_the_second(autojump_clock: Clock) -> None:
     async with open_bench(autojump_clock, a={"next_due": due}) as bench:
         await trio.sleep(999.9)
         assert bench.slots() == []
+        assert bench.kept() == 1
         await trio.sleep(0.2)
         assert bench.slots() == [f"a@{due:.0f}"]
         assert bench.accepted() == bench.slots()
-        assert bench.counted("task", "fired")
+        assert bench.counted("task", "fired") == 1
+        assert bench.kept() == 0
         assert await bench.it("a") is None
 
 

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
-from connectors.admin.conversations import read_conversations, read_story
-from connectors.admin.display import STATES
+from actors.journal.history import Compacted, Flushed, Reset
+from actors.messages.usage import Run
+from connectors.admin.conversations import (
+    chapter_told,
+    read_conversations,
+    read_story,
+)
+from connectors.admin.display import STATES, moment
 from connectors.admin.queue import read_jobs, read_unsent
 from runtime.errors import MisuseError
 from runtime.sqlite.database import SqliteDatabase
 from runtime.store.database import FIRST
-from runtime.store.rows import Commit, Record
+from runtime.store.rows import Commit, Record, StoredEvent
 from tests.support.desk import AGO, FAILED, STREAM, SUM, commit_to, write_database
 
 if TYPE_CHECKING:
@@ -20,6 +27,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from runtime.store.database import Inspection, Mark
+
+
+RUN = Run(provider="main", model="m-1", attempt=1, seconds=2.0)
 
 
 @pytest.fixture
@@ -68,6 +78,46 @@ def test_a_story_is_told_from_its_end_backwards(rows: Inspection) -> None:
     onwards = read_story(rows, STREAM, 2, after=1)
     assert onwards.before
     assert onwards.after
+
+
+@pytest.mark.parametrize(
+    ("chapter", "text", "reason"),
+    [
+        (
+            Compacted(
+                id="c",
+                trigger="lines",
+                outcome="summarised",
+                summary="Sam likes tea.",
+                messages_before=9,
+                messages_after=2,
+                tokens_before=700,
+                tokens_after=90,
+                run=RUN,
+            ),
+            "Sam likes tea.",
+            "lines: summarised, 9 -> 2 messages, 700 -> 90 tokens",
+        ),
+        (
+            Flushed(id="f", messages=9, run=RUN),
+            "",
+            "9 messages gone through for facts",
+        ),
+        (
+            Reset(id="r", reason="idle", summary="Goodbye.", messages=3, run=RUN),
+            "Goodbye.",
+            "idle, after 3 messages",
+        ),
+    ],
+)
+def test_what_became_of_earlier_messages_is_part_of_the_story(
+    chapter: Compacted | Flushed | Reset, text: str, reason: str
+) -> None:
+    kind, body = type(chapter).__name__.lower(), msgspec.json.encode(chapter)
+    event = StoredEvent(STREAM, 1, kind, body, 0, 0, AGO)
+    (told,) = chapter_told(event)
+    assert (told.what, told.text, told.reason) == (kind, text, reason)
+    assert (told.at, told.run) == (moment(AGO), RUN)
 
 
 def test_a_conversation_that_is_not_there_is_said_so(rows: Inspection) -> None:

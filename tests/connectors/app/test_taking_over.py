@@ -292,6 +292,14 @@ async def test_all_that_was_made_is_closed_when_closing_is_cut_off(
         assert sorted(closed) == sorted(PARTS)
 
 
+async def test_agents_get_all_that_the_settings_name(tmp_path: Path) -> None:
+    async with open_bench(tmp_path, CLIENTS) as bench:
+        kit = await bench.app.bench.make(bench.app.config)
+        made = (kit.transcriber, kit.speaker, kit.memory, kit.media)
+        await bench.app.bench.discard(kit)
+    assert None not in made
+
+
 async def test_every_client_that_was_opened_is_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

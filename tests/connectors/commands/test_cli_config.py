@@ -247,6 +247,17 @@ def test_a_named_file_comes_before_the_usual_one(
     assert found.note == ""
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["hooks list", "tools list", "prompt anna", "route explain hello --chat http/sam"],
+)
+def test_without_any_settings_commands_that_only_show_take_the_offline_ones(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(words.split()) == 0
+
+
 def test_without_any_settings_chat_falls_back_and_says_so(tmp_path: Path) -> None:
     found = find_settings(None, tmp_path, may_fall_back=True)
     assert found.path == ROOT / OFFLINE

@@ -112,6 +112,7 @@ async def test_only_an_event_stream_is_read(headers: dict[str, str], text: str) 
         ("Tue, 14 Nov 2023 22:13:30 GMT", 10.0),
         ("Tue, 14 Nov 2023 22:13:10 GMT", 0.0),
         ("Tue, 14 Nov 2023 22:13:30 -0000", 10.0),
+        ("Wed, 15 Nov 2023 00:13:30 +0200", 10.0),
         ("Fri, 14 Nov 2053 22:13:30 GMT", 86_400.0),
         ("999999999", 86_400.0),
         ("-3", None),

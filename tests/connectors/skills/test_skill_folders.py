@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from connectors.skills.folder import (
+    LARGEST_FILE,
     BundleError,
     files_of,
     parse,
@@ -19,6 +20,7 @@ from connectors.skills.folder import (
     read_skill,
     split,
 )
+from connectors.skills.lessons import text_of
 from runtime.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -189,5 +191,9 @@ def test_what_is_no_text_or_too_long_is_refused(tmp_path: Path) -> None:
     (path / "long.txt").write_text("x" * 100)
     with pytest.raises(BundleError, match="no text in UTF-8"):
         read_bundled(path, "image.bin")
+    assert read_bundled(path, "long.txt", most_bytes=100) == "x" * 100
     with pytest.raises(BundleError, match="above 99 bytes"):
         read_bundled(path, "long.txt", most_bytes=99)
+    assert len(text_of(bytes(LARGEST_FILE))) == LARGEST_FILE
+    with pytest.raises(BundleError, match=f"above {LARGEST_FILE} bytes"):
+        text_of(bytes(LARGEST_FILE + 1))

@@ -288,6 +288,15 @@ def test_no_layer_is_longer_than_its_budget_and_sticky_facts_are_whole(
             assert layer.text.count("\n- ") == len(facts)
 
 
+def test_each_file_of_a_persona_is_named_as_it_is_called() -> None:
+    names = [name for name, _ in FILES.named()]
+    layers = build(replace(BRIEF, files=FILES), ROOMY).layers
+    whys = [layer.why.split()[0] for layer in layers if layer.name in names]
+    assert " ".join(whys) == (
+        "IDENTITY.md SOUL.md MOTIVATIONS.md GOALS.md AGENTS.md legacy.md"
+    )
+
+
 def test_what_is_cut_says_so_in_the_text_and_to_the_operator() -> None:
     brief = replace(BRIEF, files=PersonaFiles(soul="x" * 50_000))
     (soul,) = [layer for layer in build(brief, ROOMY).layers if layer.name == "soul"]

@@ -7,7 +7,7 @@ import stat
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 from rich.cells import cell_len
@@ -41,6 +41,8 @@ def plain(drawn: str) -> str:
     return STYLE.sub("", drawn)
 
 
+@example("word " * 20, 3)
+@example("word" * 20, 20)
 @given(
     st.text(st.characters() | st.sampled_from("\x1b\x9b|*`#-\n")),
     st.integers(20, 120),
@@ -48,11 +50,11 @@ def plain(drawn: str) -> str:
 def test_nothing_that_is_said_controls_the_screen_or_is_too_wide(
     text: str, columns: int
 ) -> None:
-    painter = Painter(lambda: columns)
+    painter, most = Painter(lambda: columns), max(20, columns)
     for drawn in (painter.answer(text, text), painter.notice(text)):
         shown = plain(drawn)
         assert all(c.isprintable() or c in "\t\n" or ord(c) > 0x9F for c in shown)
-        assert all(cell_len(line.expandtabs()) <= columns for line in shown.split("\n"))
+        assert all(cell_len(line.expandtabs()) <= most for line in shown.split("\n"))
 
 
 @settings(max_examples=30)  # six drawings each

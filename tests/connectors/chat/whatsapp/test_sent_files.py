@@ -143,6 +143,7 @@ async def test_a_file_that_did_not_arrive_is_brought_again(
         with pytest.raises(error) as caught:
             await bed.transport.deliver(said)
         assert "EAA-token" not in str(caught.value)
+        assert "takes no files" not in str(caught.value)
         assert getattr(caught.value, "retry_after", None) == wait
         assert server.said == []
         await bed.transport.deliver(said)

@@ -11,6 +11,7 @@ from actors.journal.commits import as_accept
 from actors.journal.records import UsageRecord
 from actors.messages.inbound import Address, Inbound, ToolCall, Usage
 from actors.messages.keys import session_key
+from actors.messages.usage import Spent
 from actors.turn.machine import ModelReplied, ToolReturned
 from connectors.web.eliza.messages import as_uuid, own_id
 from connectors.web.eliza.platform import WebConfig, WebKeyConfig
@@ -58,7 +59,7 @@ async def run(bed: WebBed, channel: str, state: Any = "replied") -> str:
     await store.commit(Commit(at=at, claims=(Claim(inbound.id, 1),)))
     call = ToolCall("c1", "read_file", SECRETS)
     steps = (
-        ("round", ModelReplied("", (call,), Usage(10, 5))),
+        ("round", ModelReplied("", (call,), Usage(10, 5), spent=SPENT)),
         ("tool", ToolReturned("c1", "dear diary", is_error=True)),
     )
     events = tuple(NewEvent(kind, msgspec.json.encode(each)) for kind, each in steps)
@@ -72,6 +73,13 @@ async def run(bed: WebBed, channel: str, state: Any = "replied") -> str:
     settle, row = Settle(inbound.id, state, "ok"), used(inbound, state)
     await store.commit(Commit(at=at + 2, settles=(settle,), records=(row,)))
     return as_uuid(inbound.id)
+
+
+SPENT = tuple(
+    Spent(provider=provider, model=f"{provider}-1", account="")
+    for provider in ("first", "second")
+)
+"""The first model did not answer; the second one did."""
 
 
 def used(inbound: Inbound, status: str) -> Record:
@@ -114,6 +122,8 @@ async def test_a_run_tells_what_was_used_and_nothing_of_the_words() -> None:
         assert summary["metadata"]["costUsd"] == 0.5
         response = await bed.client.get(f"{RUNS}/{run_id}")
         detail = response.json()["data"]
+        model = detail["events"][1]["data"]
+        assert (model["provider"], model["modelName"]) == ("second", "second-1")
         assert detail["summary"] == summary
         assert [each["type"] for each in detail["events"]] == [
             "RUN_STARTED",

@@ -17,6 +17,7 @@ from runtime.sqlite.database import SqliteDatabase
 from runtime.store.facts import SaveFact
 from runtime.store.rows import Commit
 from tests.connectors.web.page.test_acting import database, deeds
+from tests.support.desk import SUM
 from tests.support.panel_bed import CHAT, PanelBed, form_of, open_panels, told
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ async def test_what_is_remembered_of_somebody_is_found_and_forgotten(
         shown = await bed.show(here)
         assert "likes green tea" in shown
         assert "what is 12 * 7" in shown
+        assert f'href="/queue?id={SUM}"' in shown
         action = f"/people/forget?id={SAM}"
         form = form_of(shown, action, "one")
         await bed.client.post(action, data=form)
