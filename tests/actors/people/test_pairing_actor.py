@@ -34,8 +34,9 @@ from actors.transport import Account
 from connectors.app.assembly import load_voices
 from runtime.errors import StoreUnavailableError
 from runtime.store.rows import ANY_KIND, Commit, Committed, Entry
+from runtime.telemetry.metrics import Metrics
 from tests.fakes.actors.neighbours import make_services, of_kind, probe, words
-from tests.fakes.company.company import TrioClock
+from tests.fakes.company.company import TrioClock, counted
 from tests.fakes.company.furnished import changed
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import Puppet, virtual
@@ -190,12 +191,15 @@ async def test_where_a_code_lets_nobody_into_a_group_they_are_told_who_they_are(
 ) -> None:
     rules = policy(AccessConfig(people="pairing"), ())
     known = Account(policy=rules, abilities=Abilities(has_member_ids=True))
-    services = changed(make_services(MemoryStore()), accounts={"fake": known})
+    metrics = Metrics()
+    services = make_services(MemoryStore(), metrics=metrics)
+    services = changed(services, accounts={"fake": known})
     async with virtual(autojump_clock) as system:
         gate = Gate(system, services)
         await trio.testing.wait_all_tasks_blocked()
         await gate.knock(msgspec.structs.replace(EVE, answer="group_hint"))
         assert gate.told == [HINT.format(account="fake/eve")]
+    assert counted(metrics, "pairing") == ['pairings_total{outcome="hinted"} 1.0']
 
 
 class RealClock(TrioClock):

@@ -21,6 +21,7 @@ from tests.fakes.company.company import (
     Says,
     at_rest,
     call,
+    counted,
     echo,
     open_company,
 )
@@ -186,6 +187,10 @@ async def test_a_file_that_its_platform_refuses_is_told_of(
         "The file a.png (32 bytes) could not be sent: HTTP 413: too large\nlook",
     ]
     assert await cast.outbox() == {"sent": 2}
+    found = counted(cast.metrics, "deliveries_total")
+    labels = 'deliveries_total{{connector="fake",state="{}"}} {}'
+    assert labels.format("file_refused", 1.0) in found
+    assert labels.format("sent", 2.0) in found
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])

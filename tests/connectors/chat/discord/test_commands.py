@@ -89,6 +89,9 @@ async def test_a_command_that_was_not_stored_is_refused_to_them_alone() -> None:
         assert answer["data"]["flags"] == 64
         assert "too much" in answer["data"]["content"]
         assert bed.said() == []
+        labels = {"account": "anna", "connector": "discord"}
+        assert bed.counted("events_total", outcome="command_refused", **labels) == 1
+        assert bed.counted("events_total", outcome="command", **labels) == 0
 
 
 async def test_a_stranger_s_command_is_refused() -> None:

@@ -136,6 +136,8 @@ async def test_no_message_is_lost_and_none_comes_twice(
     script: Callable[[DiscordBed], Awaitable[None]],
 ) -> None:
     async with open_bed("anna", silence_timeout=1.0) as bed, bed.listening():
+        await bed.wait(bed.all_hear)
+        assert bed.counted("reconnects_total", **LABELS) == 0
         chat = bed.world.direct(bed.bots["anna"])
         await bed.say("before", channel=chat)
         await bed.say("one")
@@ -144,6 +146,7 @@ async def test_no_message_is_lost_and_none_comes_twice(
         await bed.say("two")
         await bed.say("between", channel=chat)
         await bed.wait(bed.all_hear, within=30)
+        await bed.wait(lambda: bed.counted("reconnects_total", **LABELS) >= 1)
         await bed.say("three")
         await bed.wait(lambda: len(bed.ingress.accepted) == 5, within=30)
         await bed.say("four")

@@ -78,6 +78,7 @@ async def test_an_invalid_session_is_begun_anew() -> None:
         await bed.server.wait(lambda: bed.gateway.identified == 2)
         await bed.write("hello")
         assert (await bed.ingress.next()).text == "hello"
+        assert bed.counted("reconnects") == 1
 
 
 async def test_a_restart_goes_on_where_all_was_stored() -> None:
