@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
 from hypothesis import given, strategies as st
 
+from actors.agents.persona import Persona
+from actors.config.agents import AgentConfig
 from actors.messages.inbound import ToolCall, TranscriptLine
+from actors.protocol import StartTurn
 from actors.turn.machine import (
     AskModel,
     Finish,
@@ -17,6 +22,11 @@ from actors.turn.machine import (
     resume,
     tools_run,
 )
+from actors.turn.steering import Steering
+from tests.fakes.actors.neighbours import words
+
+if TYPE_CHECKING:
+    from runtime.actor.ref import ActorRef
 
 LOOK = ToolCall("c1", "look", b"{}")
 WORDS = MessageInjected("m2", "p2", "in Oslo", "zoe")
@@ -85,3 +95,19 @@ def test_words_use_no_tool() -> None:
         WORDS,
     ]
     assert tools_run(steps) == (frozenset({"look"}),)
+
+
+async def test_what_came_to_an_earlier_attempt_is_put_in_whole_and_once() -> None:
+    came = words("in Oslo", 2, others=1)
+    start = StartTurn(
+        turn_id="t1",
+        generation=1,
+        session=cast("ActorRef", None),
+        inbound=words(),
+        history=(),
+        injected=(words("gone by", 3), came),
+    )
+    steering = Steering(start, Persona("anna", AgentConfig()), joined=["m3"])
+    (read,) = await steering.fetch(is_first=True)
+    assert (read.id, read.platform_id, read.name) == (came.id, came.platform_id, "zoe")
+    assert (read.text.endswith("in Oslo"), read.others) == (True, 1)

@@ -24,7 +24,8 @@ from connectors.admin.settings import (
     read_applied,
     running_elsewhere,
 )
-from connectors.config.app import AppConfig, HttpConfig
+from connectors.commands.status import find_running
+from connectors.config.app import AppConfig, HttpConfig, StoreConfig
 from runtime.secret import Secret
 
 if TYPE_CHECKING:
@@ -99,8 +100,11 @@ def test_what_a_process_goes_by_is_read_while_it_runs(tmp_path: Path) -> None:
         assert path_of(database).stat().st_mode & 0o077 == 0
         with AppliedFile(database, KEY) as second:  # another process would get the same
             second.write(AppConfig(), 7.0, ({}, ""))
-        assert read_applied(database) == found
-    assert read_applied(database) is None
+        app = AppConfig(store=StoreConfig(path=str(database)))
+        assert read_applied(database) == find_running(app) == found
+        path_of(database).write_bytes(b"")
+        assert find_running(app) is None, "it cannot be read, and another way is tried"
+    assert read_applied(database) is find_running(app) is None
 
 
 def test_nodes_that_share_a_folder_note_their_settings_side_by_side(

@@ -13,9 +13,15 @@ import httpx
 import pytest
 import trio
 
-from connectors.chat.server_transport import ListenError, caller_at
+from connectors.chat.server_transport import (
+    AwaitedMessages,
+    ListenError,
+    MessageOver,
+    caller_at,
+)
 from connectors.web.server import HttpSettings, open_socket
 from runtime.telemetry.logs import FIELDS
+from tests.fakes.actors.neighbours import words
 from tests.fakes.web.channel import Channel, open_channel
 from tests.fakes.web.eliza import open_web
 from tests.fakes.web.page import open_page
@@ -425,3 +431,15 @@ def test_an_address_is_one_caller_however_it_is_written() -> None:
     assert caller_at("::ffff:192.0.2.1") == one != other
     assert caller_at("::ffff:192.0.2.2") == other
     assert caller_at("2001:db8::1") == caller_at("2001:db8::2%eth0") != one
+
+
+def test_a_message_without_an_answer_is_over_but_nobody_waits_for_an_agent_s_own() -> (
+    None
+):
+    told: list[MessageOver] = []
+    awaited = AwaitedMessages("http", told.append)
+    asked = words(correlation_id="asked")
+    own = words(number=2, correlation_id="own", occasion="heartbeat", platform_id="")
+    for each in (asked, own):
+        awaited.settled(each, "silent")
+    assert told == [MessageOver("asked", "room", "p1", "silent")]
