@@ -398,7 +398,7 @@ class Connector(Actor):
             correlation_id=inbound.correlation_id,
             channel=self._name,
             chat=inbound.address.chat,
-            sender=inbound.sender_name,
+            sender=inbound.sender_id,
             characters=len(inbound.text),
             files=len(inbound.attachments),
             text=QuotedLater(partial(secrets.excerpt, words)),

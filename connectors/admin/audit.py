@@ -21,5 +21,7 @@ def matching(
         if body is None:
             continue
         chats = {"", body.chat, f"{body.channel}/{body.chat}"}
-        if chat in chats and sender in {"", body.sender_id, body.sender_name}:
+        account = f"{body.channel}/{body.sender_id}"
+        senders = {"", body.sender_id, body.sender_name, account}
+        if chat in chats and sender in senders:
             yield row, body

@@ -222,7 +222,7 @@ class Lanes:
 MOST_IN_ALL = 40 * MIB
 """Bytes of all files of one message; also the most of one, whatever settings say."""
 
-NO_ROOM = f"all files of a message may have {MOST_IN_ALL} bytes"
+NO_ROOM = f"all files of a message may have {MOST_IN_ALL // MIB} MiB"
 FILE_NOT_STORED = "it could not be stored"
 
 Found = tuple[Attachment | None, str]

@@ -25,7 +25,9 @@ HEADERS = ("TIME", "CHAT", "SENDER", "AGENT", "STATUS", "SECONDS", "ASKED", "ANS
 @click.command()
 @database_options
 @click.option("--chat", default="", help="Only this chat: `id` or `connector/id`.")
-@click.option("--sender", default="", help="Only this person: name or id.")
+@click.option(
+    "--sender", default="", help="Only this person: name, `id` or `connector/id`."
+)
 @since_option
 @click.option(
     "--limit", type=click.IntRange(1, 1_000_000), default=50, show_default=True

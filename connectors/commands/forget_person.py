@@ -21,6 +21,7 @@ from connectors.commands.common.database import (
 )
 from connectors.commands.common.output import (
     FAILED,
+    complain,
     counted,
     is_wanted,
     json_option,
@@ -146,7 +147,17 @@ def command(
     else:
         for line in lines(found):
             say(line)
+        if not found.erased:
+            doubt(choice, account)
     return 0
+
+
+def doubt(choice: DatabaseChoice, account: str) -> None:
+    """Say that an account of which nothing is kept may be written wrongly."""
+    settings, connector = choice.settings, account.partition("/")[0]
+    if settings is not None and connector not in settings.value.connectors:
+        known = ", ".join(settings.value.connectors)
+        complain(f"the settings have no connector {connector!r}; known: {known}")
 
 
 def erase_now(

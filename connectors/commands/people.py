@@ -162,6 +162,8 @@ def write(
     if not is_stored(database, commit):
         return FAILED
     for person in change.people:
+        if change.whose.get(person.id):
+            continue  # it belongs to another person now, who is shown with it
         aliases = ", ".join(person.aliases) or "no other account"
         say(f"{person.id}: {aliases}", id=person.id, aliases=person.aliases)
     return 0

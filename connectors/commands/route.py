@@ -276,7 +276,10 @@ def command() -> None:
 @click.option("--chat", required=True, metavar="CONNECTOR/CHAT", help="Where.")
 @click.option("--thread", default="", metavar="ID", help="In which thread of it.")
 @click.option(
-    "--sender", default="", metavar="ID", help="Who writes it; else whoever may."
+    "--sender",
+    default="",
+    metavar="[CONNECTOR/]ID",
+    help="Who writes it; else whoever may.",
 )
 @click.option("--roles", default="", metavar=NAMES, callback=names_of, help="As what.")
 @click.option("--group/--direct", "is_group", default=False, help="Kind of the chat.")
@@ -317,13 +320,15 @@ def explained(config: AppConfig, asked: RouteQuestion) -> RouteReport:
     """Tell who would hear a message.
 
     Raises:
-        click.BadParameter: there is no such connector, or agent.
+        click.BadParameter: there is no such connector, or agent, or the sender writes
+            on another connector than that of the chat.
     """
     routes = team_of(config).table
     known = tuple(routes.agents.values())
     replied = (asked.reply_to,) if asked.reply_to else ()
     asked = msgspec.structs.replace(
         asked,
+        sender=sender_id(config, asked),
         present=as_known("--present", asked.present, routes.agents),
         mentions=as_known("--mention", asked.mentions, routes.agents),
         reply_to="".join(as_known("--reply-to", replied, routes.agents)),
@@ -371,6 +376,23 @@ def in_channel(
         is_bot=looked.heard.is_bot,
     )
     return there, looked
+
+
+def sender_id(config: AppConfig, asked: RouteQuestion) -> str:
+    """Give the sender's id on the chat's connector, also of a whole account.
+
+    Raises:
+        click.BadParameter: the account is on another connector.
+    """
+    theirs, slash, rest = asked.sender.partition("/")
+    # An id may hold a slash, too: only a connector's name before it is one.
+    if not (slash and theirs in config.connectors):
+        return asked.sender
+    connector, _ = split_chat(asked.chat)
+    if theirs != connector:
+        text = f"{asked.sender!r} is no account on {connector!r}, which --chat names"
+        raise click.BadParameter(text, param_hint="--sender")
+    return rest
 
 
 def as_known(

@@ -401,7 +401,8 @@ def tell_end(
         if not any(file.name.startswith(f"agents/{name}/") for file in made)
     ]
     if kept:
-        say(f"Who {', '.join(kept)} are was written before, and stays as it was.")
+        folders = ", ".join(f"agents/{name}" for name in kept)
+        say(f"Left as it was, because it was there: {folders}.")
     say(f"Next: callboard chat{more}")
     rest = ["doctor", *(["serve"] if serves else [])]
     rest += ["login"] if PAGE in plan.people and PAGE not in why else []

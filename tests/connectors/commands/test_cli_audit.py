@@ -76,6 +76,8 @@ def test_exchanges_and_refused_attempts_are_told_newest_first(
         (["--chat", "http/kitchen"], 0),
         (["--sender", "Sam"], 4),
         (["--sender", "10.0.0.9"], 1),
+        (["--sender", "http/10.0.0.9"], 1),
+        (["--sender", "cli/10.0.0.9"], 0),
         (["--since", "2h", "--limit", "2"], 2),
         (["--since", "1s"], 0),
     ],

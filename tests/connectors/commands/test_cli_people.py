@@ -60,7 +60,7 @@ def test_people_are_listed_with_who_they_may_be(db: Path, capsys: Shown) -> None
 
 def test_accounts_are_linked_and_unlinked(db: Path, capsys: Shown) -> None:
     assert people(db, "link", "discord/1", "slack/2") == 0
-    assert "discord/1: slack/2" in capsys.readouterr().out
+    assert capsys.readouterr().out == "discord/1: slack/2\n"
     assert people(db, "list", "--json") == 0
     [row] = msgspec.json.decode(capsys.readouterr().out)
     assert row["aliases"] == ["slack/2"]
@@ -75,6 +75,26 @@ def test_accounts_are_linked_and_unlinked(db: Path, capsys: Shown) -> None:
 def test_what_is_no_account_is_refused(db: Path, capsys: Shown) -> None:
     assert people(db, "link", "anna", "slack/2") == 2
     assert "CONNECTOR/SENDER" in capsys.readouterr().err
+
+
+def test_a_connector_written_wrongly_is_told_to_whoever_forgets_somebody(
+    db: Path, capsys: Shown
+) -> None:
+    settings = db.with_name("callboard.toml")
+    settings.write_text(f"""
+store.path = '{db}'
+models.main = {{ kind = "scripted", script = "script.toml" }}
+agents.anna = {{ prompt = "I am Anna.", model = "main" }}
+connectors.terminal.kind = "terminal"
+""")
+    (db.parent / "script.toml").write_text('[default]\nreply = "so"\n')
+    line = ["forget-person", "--yes", "--config", str(settings)]
+    assert run([*line, "terminal/nobody"]) == 0
+    assert "no connector" not in capsys.readouterr().err
+    assert run([*line, "terminall/nobody"]) == 0
+    shown = capsys.readouterr()
+    assert "Nothing is kept of terminall/nobody." in shown.out
+    assert "no connector 'terminall'; known: terminal" in shown.err
 
 
 def test_nobody_is_known_in_a_new_database(tmp_path: Path, capsys: Shown) -> None:

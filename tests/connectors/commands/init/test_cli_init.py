@@ -96,6 +96,7 @@ def test_force_writes_the_settings_and_leaves_what_is_beside_them(
     done = init(tmp_path, "--force", "--template", "host", "--agent", "anna")
     assert done.exit_code == 0, done.output
     assert "default_agent" in (tmp_path / "callboard.toml").read_text()
+    assert "Left as it was, because it was there: agents/anna." in done.output
     assert soul.read_text() == "Silent."
     assert not [name for name in everything(tmp_path) if ".callboard-init" in name]
 

@@ -135,6 +135,7 @@ access = { people = "listed", allowed = ["zoe"] }
     (outcome,) = told(settings, capsys, *where, "max")["outcome"]
     assert outcome.startswith("nobody hears it: http/max is refused (unknown_sender)")
     assert told(settings, capsys, *where[:-1])["outcome"] == found["outcome"]
+    assert told(settings, capsys, *where, "http/zoe") == found
 
 
 def test_it_is_told_to_people_as_a_table(settings: Path, capsys: Output) -> None:
@@ -148,9 +149,10 @@ def test_it_is_told_to_people_as_a_table(settings: Path, capsys: Output) -> None
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ("--chat nope/x", "there is no connector 'nope'; known: terminal"),
+        ("--chat nope/x", "there is no connector 'nope'; known: terminal, http"),
         ("--chat terminal", "name the chat, too, as terminal/CHAT"),
         ("--chat terminal/x --present ana", "there is no agent 'ana'; known: anna"),
+        ("--chat terminal/x --sender http/zoe", "'http/zoe' is no account on 'term"),
         ("--chat terminal/x --reply-to ana", "there is no agent 'ana'"),
         ("", "Missing option '--chat'"),
     ],
@@ -158,6 +160,7 @@ def test_it_is_told_to_people_as_a_table(settings: Path, capsys: Output) -> None
 def test_a_mistake_is_told(
     settings: Path, capsys: Output, options: str, error: str
 ) -> None:
+    settings.write_text(f'{settings.read_text()}[connectors.http]\nkind = "http"\n')
     line = ["route", "explain", "hi", "--config", str(settings), *options.split()]
     assert run(line) == 2
     assert error in capsys.readouterr().err
