@@ -253,17 +253,22 @@ def test_work_is_not_shared_where_approvals_are_asked_for_elsewhere() -> None:
     assert not is_sharing(AppConfig(connectors=connectors, approvals=asked))
 
 
+def through_proxy(folder: Path) -> tuple[CutProxy, AppConfig]:
+    """Give a way to the database that can be cut, and settings that take it."""
+    process = shared_process()
+    proxy = CutProxy(process.folder / ".s.PGSQL.5432")
+    user = process.dsn("callboard").partition("user=")[2].split()[0]
+    way = f"host=127.0.0.1 port={proxy.port} user={user} dbname=callboard"
+    settings(folder, "a")
+    return proxy, load_app(folder / "a.toml", {"CB_DSN": way}).value
+
+
 async def test_a_client_of_a_node_that_is_cut_off_is_told_to_try_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("connectors.app.forwarding.MOST_PASSED_ON", 1)
     emptied()
-    process = shared_process()
-    proxy = CutProxy(process.folder / ".s.PGSQL.5432")
-    user = process.dsn("callboard").partition("user=")[2].split()[0]
-    way = f"host=127.0.0.1 port={proxy.port} user={user} dbname=callboard"
-    settings(tmp_path, "a")
-    config = load_app(tmp_path / "a.toml", {"CB_DSN": way}).value
+    proxy, config = through_proxy(tmp_path)
     try:
         with trio.fail_after(PATIENCE):
             async with open_node(config) as node, trio.open_nursery() as nursery:

@@ -75,6 +75,14 @@ async def run(bed: WebBed, channel: str, state: Any = "replied") -> str:
     return as_uuid(inbound.id)
 
 
+EVENTS = [
+    "RUN_STARTED",
+    "MODEL_USED",
+    "ACTION_STARTED",
+    "ACTION_COMPLETED",
+    "MODEL_USED",
+    "RUN_ENDED",
+]
 SPENT = tuple(
     Spent(provider=provider, model=f"{provider}-1", account="")
     for provider in ("first", "second")
@@ -125,14 +133,7 @@ async def test_a_run_tells_what_was_used_and_nothing_of_the_words() -> None:
         model = detail["events"][1]["data"]
         assert (model["provider"], model["modelName"]) == ("second", "second-1")
         assert detail["summary"] == summary
-        assert [each["type"] for each in detail["events"]] == [
-            "RUN_STARTED",
-            "MODEL_USED",
-            "ACTION_STARTED",
-            "ACTION_COMPLETED",
-            "MODEL_USED",
-            "RUN_ENDED",
-        ]
+        assert [each["type"] for each in detail["events"]] == EVENTS
         assert "diary" not in response.text
 
 
