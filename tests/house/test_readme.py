@@ -82,7 +82,7 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
     assert pattern
     lines = [x for x in readme.read().splitlines() if re.search(pattern.group(1), x)]
     assert lines == [readme.commands(readme.read())[1]]
-    assert 'PATH=$usual_path step bash -c "$test_command" || suite_status=$?' in script
+    assert 'PATH=$usual_path step bash -c "$test_command $noting" 2>&1' in script
     assert script.splitlines()[-1].startswith("exit $((suite_status ")
 
 

@@ -78,6 +78,7 @@ class Noter:
 
     def __init__(self, folder: Path, root: Path) -> None:
         self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
         self._root = root
         self._marks = Marks(root)
         self._file = ""
