@@ -67,6 +67,17 @@ def test_the_base_of_these_tests_is_right(tmp_path: Path) -> None:
     assert list(settings.value.agents) == ["anna", "ben"]
 
 
+def test_a_path_stands_as_people_wrote_it_but_never_goes_back_through_a_link(
+    tmp_path: Path,
+) -> None:
+    real, text = tmp_path / "real", f"store.path = 'a.db'\n{BASE}"
+    real.mkdir()
+    (tmp_path / "link").symlink_to("real")
+    for way, found in (("link", "link"), ("link/../link", "real")):
+        app = loaded(tmp_path / way, text).value
+        assert app.store.path == str(tmp_path / found / "a.db")
+
+
 SETTABLE = sorted(word for word, each in COMMANDS.items() if not each.is_fixed)
 
 
