@@ -13,7 +13,7 @@ from actors import names
 from actors.hooks.book import AskHooks, HooksAnswered, about, patience
 from actors.hooks.chain import HookPart, HooksOutcome, unasked
 from actors.inbound.chat_lines import ChatLines, Place
-from actors.inbound.unrouted import dismissal, tell_dismissed
+from actors.inbound.undeliverable import dismissal, tell_dismissed
 from actors.journal import commits, notices as telling
 from actors.journal.answers import Answer
 from actors.journal.unsettled import UnroutedMessage

@@ -36,7 +36,7 @@ from actors.rules.groups.relevance import FAILS
 from actors.rules.groups.routes import NO_GROUP, RoutingTable
 from actors.rules.prompt.untrusted import of_person, with_quote
 from actors.turn.calling import CallOwner, ModelAnswered, ModelCalls
-from actors.turn.context import recent
+from actors.turn.request import recent
 from runtime.actor.actor import Actor
 from runtime.actor.messages import Keyed
 from runtime.errors import StoreError

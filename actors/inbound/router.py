@@ -33,7 +33,7 @@ from actors.inbound.recovery import (
     SweepDue,
 )
 from actors.inbound.relevance import RelevanceChecked, RelevanceChecks
-from actors.inbound.unrouted import DropStored, UnroutedMessages
+from actors.inbound.undeliverable import DropStored, UnroutedMessages
 from actors.journal import commits
 from actors.journal.unsettled import UnroutedMessage
 from actors.messages.inbound import Inbound

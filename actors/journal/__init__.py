@@ -11,7 +11,6 @@ __all__ = [
     "attachments",
     "clock",
     "commits",
-    "events",
     "history",
     "notices",
     "outbox",

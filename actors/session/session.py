@@ -6,7 +6,7 @@ The session takes messages and carries out what its parts decide:
 
 - `queue.py` says whose turn it is; `line.py` keeps the messages that are not settled;
 - `running_turns.py` holds the turns that run; `attempt.py` is one of them;
-- `outcomes.py` makes the answer that settles a turn;
+- `running_turns.py` makes the answer that settles a turn;
 - `outbox.py` stores each answer, one after the other, and then sends it;
 - `lifecycle.py` shortens the conversation and ends it;
 - `consent.py` asks people whether a tool may run;
@@ -52,7 +52,7 @@ from actors.protocol import (
 )
 from actors.schedule.occasions import LANES
 from actors.services import Services
-from actors.session import consent, outcomes, queue as queueing, stop as stopping
+from actors.session import consent, queue as queueing, running_turns, stop as stopping
 from actors.session.attempt import Attempt, Superseded, TurnMessage
 from actors.session.consent import Beside
 from actors.session.initiative import OWN_WORDS
@@ -67,8 +67,7 @@ from actors.session.outbox import (
     SessionOutbox,
     StoreAgain,
 )
-from actors.session.outcomes import Outcomes
-from actors.session.running_turns import RetryAt, RunningTurns, TurnStep
+from actors.session.running_turns import Outcomes, RetryAt, RunningTurns, TurnStep
 from actors.session.watchdog import CheckTurn, CheckTurnEnded, check_turn_ended
 from actors.turn.steering import FetchSteering
 from runtime.actor.actor import Actor
@@ -387,7 +386,9 @@ class Session(Actor):
                 case queueing.CancelCurrent():
                     self._cancel_current(effect)
                 case queueing.RefuseMessage(id=inbound_id):
-                    refused = outcomes.refused(self._line.pending[inbound_id].inbound)
+                    refused = running_turns.refused(
+                        self._line.pending[inbound_id].inbound
+                    )
                     self._outbox.put_sparingly(refused, self)
                 case queueing.DropWaiting():
                     self._drop(effect)
@@ -540,7 +541,7 @@ class Session(Actor):
                 self._settle_stopped(pending)
             else:
                 self._count("overflow")
-                dropped = outcomes.dropped(pending.inbound)
+                dropped = running_turns.dropped(pending.inbound)
                 self._outbox.put_sparingly(dropped, self)
 
     def _settle_stopped(self, pending: PendingMessage, run: Run | None = None) -> None:

@@ -7,7 +7,6 @@ carries out calls of tools, `request` keeps the request short enough.
 
 __all__ = [
     "calling",
-    "context",
     "files",
     "machine",
     "permissions",

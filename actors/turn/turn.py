@@ -2,6 +2,9 @@
 
 `machine.py` decides what happens next; the turn carries its effects out and feeds the
 results back as events.
+
+A `Planner` asks a cheap model, without tools and without the conversation, whether the
+agent is to do something by itself. People see nothing of it.
 """
 
 from __future__ import annotations
@@ -18,8 +21,8 @@ from actors.collaboration.colleagues import Colleagues
 from actors.collaboration.tools import tools_of
 from actors.delegation.rulings import kept_apart
 from actors.hooks.outgoing import asked_about
-from actors.journal.plan import Carried
-from actors.messages.inbound import Inbound, ToolCall
+from actors.journal.plan import AgentPlan, Carried
+from actors.messages.inbound import Inbound, ToolCall, TranscriptLine
 from actors.messages.usage import total
 from actors.models.classify import progress
 from actors.ports import PictureWatch
@@ -30,11 +33,10 @@ from actors.rules.prompt import transcript
 from actors.rules.prompt.brief import NO_MEMORIES, Memories
 from actors.rules.prompt.tools import DELEGATE, OF_COLLEAGUES
 from actors.rules.prompt.transcript import SEND_FILE
+from actors.schedule import decisions as decision
 from actors.services import Services
-from actors.turn import machine as rules
+from actors.turn import machine as rules, machine as turn
 from actors.turn.actions import carry_out
-from actors.turn.autonomy import Planner
-from actors.turn.context import overhear, remind, with_conversation
 from actors.turn.files import (
     OutgoingFiles,
     ReadQuestion,
@@ -43,8 +45,9 @@ from actors.turn.files import (
     with_files,
     with_pictures,
 )
-from actors.turn.limits import LoopLimits
+from actors.turn.limits import LoopLimits, TokenAllowance
 from actors.turn.machine import as_failed
+from actors.turn.request import overhear, remind, with_conversation
 from actors.turn.round import ModelRounds
 from actors.turn.scheduled import is_light, scheduled_persona
 from actors.turn.steering import Steering
@@ -53,7 +56,116 @@ from actors.turn.stream import AnswerStream
 from actors.turn.tools import ToolCalls
 from runtime.actor.actor import Actor
 from runtime.errors import StoreError
-from runtime.telemetry.logs import EventLog
+from runtime.telemetry.logs import EventLog, Quoted
+
+PLANS = EventLog("autonomous")
+
+PLANNER_TRIES = 3
+"""Times a planner is asked until it gives a decision that can be read."""
+
+UNDECIDED = (
+    "⚠️ I could not decide in time whether there is anything to do. I will look again at"
+    " the next occasion."
+)
+UNREADABLE = (
+    "⚠️ I could not decide whether there is anything to do: {count} answers of the"
+    " model were no decision. The last: {why}. If that goes on, whoever runs me should"
+    " set another model as autonomous.planner."
+)
+
+
+class Planner:
+    """Asks the planner model for a decision.
+
+    Args:
+        persona: who decides; its model is the planner's.
+    """
+
+    def __init__(
+        self,
+        start: StartTurn,
+        persona: Persona,
+        services: Services,
+        asking: ModelRounds,
+    ) -> None:
+        self._start = start
+        self._persona = persona
+        self._services = services
+        self._asking = asking
+        self._allowance = TokenAllowance(start.inbound.tokens)
+        self._rounds = 0
+
+    async def run(self, ends_at: float) -> Finished | Failed:
+        """Decide in time; count the cost in any case.
+
+        Args:
+            ends_at: the time limit, in `trio.current_time()` seconds.
+        """
+        outcome: Finished | Failed = Failed(UNDECIDED, "timeout", "timeout")
+        with trio.move_on_at(ends_at):
+            outcome = await self._decide()
+        word = "idle"
+        if isinstance(outcome, Failed):
+            word = "failed"
+        elif outcome.carried.plan:
+            word = "acts"
+        self._services.metrics.decisions.add(1, self._persona.name, word)
+        spent = self._asking.spent
+        if isinstance(outcome, Failed):
+            outcome = msgspec.structs.replace(outcome, asked=self._asking.asked)
+        return msgspec.structs.replace(
+            outcome, usage=total(spent), rounds=self._rounds, spent=spent
+        )
+
+    @property
+    def _left(self) -> int:
+        """Tokens left for carrying out the plan; 0: no limit."""
+        allowance = self._allowance
+        return max(1, allowance.most - allowance.taken) if allowance.most else 0
+
+    async def _decide(self) -> Finished | Failed:
+        question = decision.ask(self._persona.abilities)
+        lines: tuple[TranscriptLine, ...] = (TranscriptLine("user", question),)
+        why = ""
+        for _ in range(PLANNER_TRIES):
+            if self._allowance.is_over:
+                return as_failed(turn.Fail(self._allowance.used_up, "allowance"))
+            said = await self._asking.ask(lines, ())
+            if isinstance(said, turn.ModelFailed):
+                return as_failed(turn.fail(said))
+            self._rounds += 1
+            self._allowance.take(said.usage)
+            found = decision.read(said.text)
+            if isinstance(found, decision.PlannerDecision):
+                return self._decided(found)
+            self._log(found)
+            why = found.why
+            shown = said.text[: decision.MOST_SHOWN] or "(nothing)"
+            again = TranscriptLine("user", decision.again(found))
+            lines = (*lines, TranscriptLine("assistant", shown), again)
+        text = UNREADABLE.format(count=PLANNER_TRIES, why=why)
+        return Failed(text, "undecided")
+
+    def _decided(self, found: decision.PlannerDecision) -> Finished:
+        PLANS.info(
+            "decided to act" if found.should_act else "decided not to act",
+            agent=self._persona.name,
+            correlation_id=self._start.inbound.correlation_id,
+            why=Quoted(found.reasoning),
+        )
+        if not found.should_act:
+            return Finished("")
+        plan = AgentPlan(decision.carry_out(found), self._left)
+        return Finished("", carried=Carried(plan=plan))
+
+    def _log(self, found: decision.UnreadableDecision) -> None:
+        PLANS.warning(
+            "decision cannot be read",
+            agent=self._persona.name,
+            correlation_id=self._start.inbound.correlation_id,
+            why=Quoted(found.why),
+        )
+
 
 LOG = EventLog("turn")
 

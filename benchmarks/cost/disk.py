@@ -16,16 +16,14 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import trio
 
-from runtime.store.jobs import LINGER, JobQueue
-from runtime.store.threads import WorkingThread
+from runtime.store.jobs import LINGER, JobQueue, WorkingThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from benchmarks.cost.counting import Ledger
     from runtime.sqlite.file import SqliteFile
-    from runtime.store.jobs import Job
-    from runtime.store.threads import DatabaseThread, Report
+    from runtime.store.jobs import DatabaseThread, Job, Report
 
 FLUSH = 0.001
 """Seconds of virtual time that a flush takes."""

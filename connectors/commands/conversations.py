@@ -13,7 +13,7 @@ from typing import Annotated
 import click
 import msgspec
 
-from actors.journal.events import as_journal
+from actors.journal.commits import as_journal
 from actors.journal.history import (
     Compacted,
     Event,

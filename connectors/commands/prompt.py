@@ -41,8 +41,7 @@ from actors.rules.prompt.brief import NO_MEMORIES, Memories
 from actors.rules.prompt.build import Layer, tokens
 from actors.rules.prompt.window import fitted
 from actors.turn import permissions
-from actors.turn.context import memories_of, tasks_of
-from actors.turn.request import brief_of, partners_of, window_of
+from actors.turn.request import brief_of, memories_of, partners_of, tasks_of, window_of
 from connectors.admin.conversations import events_of
 from connectors.admin.display import when
 from connectors.app.kit import described_tools

@@ -59,7 +59,7 @@ from connectors.config.tools import (
     WebSearchConfig,
     WorkspaceConfig,
 )
-from runtime.config.shape import GivenSecret, WrittenPath
+from runtime.config.loader import GivenSecret, WrittenPath
 from runtime.errors import SettingsError
 from runtime.secret import Secret
 

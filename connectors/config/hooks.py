@@ -13,7 +13,7 @@ from msgspec import Meta, Struct, field
 from actors.config.values import Count, Name
 from actors.hooks.chain import Event
 from connectors.config.mcp import VariableName
-from runtime.config.shape import CommandText
+from runtime.config.loader import CommandText
 from runtime.secret import OpenText, Secret
 
 

@@ -17,7 +17,7 @@ from typing import Annotated, Literal, cast
 from msgspec import Meta, Struct, field
 
 from actors.config.values import Count, Seconds
-from runtime.config.shape import CommandText
+from runtime.config.loader import CommandText
 from runtime.config.tree import Node, Origin, beside, merge, read_text
 from runtime.errors import SettingsError
 from runtime.secret import OpenText

@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 
 from actors.config.memory import MemoryConfig
 from actors.config.values import Count, Seconds
-from runtime.config.shape import CommandText, GivenSecret, WrittenPath
+from runtime.config.loader import CommandText, GivenSecret, WrittenPath
 from runtime.secret import OpenText
 
 Price = Annotated[float, Meta(ge=0)]

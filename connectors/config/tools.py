@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from actors.config.values import Count, Seconds
-from runtime.config.shape import GivenSecret, WrittenPath
+from runtime.config.loader import GivenSecret, WrittenPath
 
 
 class SandboxConfig(Struct, frozen=True, forbid_unknown_fields=True):

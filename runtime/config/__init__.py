@@ -1,12 +1,8 @@
 """Reads settings from TOML files: includes, positions of mistakes, shapes.
 
-The edges load their settings with `loader`. Begin there; `tree` merges tables, `shape`
-lists what may be set, `messages` says what is wrong and where.
+The edges load their settings with `loader`, which also holds them against the Structs
+that say what may be set. Begin there; `tree` merges tables, `messages` says what is
+wrong and where.
 """
 
-__all__ = [
-    "loader",
-    "messages",
-    "shape",
-    "tree",
-]
+__all__ = ["loader", "messages", "tree"]

@@ -1,7 +1,7 @@
 """Settings files as one tree in which every value knows where it was written.
 
 Reads TOML and the files it includes; later files win key by key. Knows nothing of
-which keys there should be: that is `shape.py`.
+which keys there should be: that is `Fit` in `loader.py`.
 """
 
 from __future__ import annotations

@@ -54,9 +54,16 @@ from runtime.postgresql.server import (
     rows_of,
 )
 from runtime.postgresql.session import Session
-from runtime.store.jobs import Job, JobQueue
+from runtime.store.jobs import (
+    DatabaseThread,
+    Ended,
+    GroupEnded,
+    Job,
+    JobQueue,
+    Report,
+    damage_of,
+)
 from runtime.store.rows import Commit
-from runtime.store.threads import DatabaseThread, Ended, GroupEnded, Report, damage_of
 from runtime.telemetry.logs import EventLog
 
 LOG = EventLog("store")

@@ -17,7 +17,14 @@ import trio
 from runtime.errors import CorruptError, MisuseError, StoreError, StoreUnavailableError
 from runtime.sql import read as reads, write as rows
 from runtime.sql.facts import Lookup, SqlFacts
-from runtime.store.jobs import Job
+from runtime.store.jobs import (
+    DatabaseThread,
+    GroupEnded,
+    Job,
+    StorePlace,
+    ThreadOptions,
+    WorkingThread,
+)
 from runtime.store.port import Done, refuse_keys, refuse_limit, refuse_misuse
 from runtime.store.rows import (
     Answered,
@@ -34,13 +41,6 @@ from runtime.store.rows import (
     StoredSnapshot,
 )
 from runtime.store.text import refuse_half_character
-from runtime.store.threads import (
-    DatabaseThread,
-    GroupEnded,
-    StorePlace,
-    ThreadOptions,
-    WorkingThread,
-)
 
 
 class SqlOptions(ThreadOptions, Protocol):

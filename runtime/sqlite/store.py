@@ -25,9 +25,16 @@ from runtime.sql.store import SqlStore
 from runtime.sql.vectors import LOOKUP
 from runtime.sqlite.errors import DAMAGED, DISK, translate
 from runtime.sqlite.file import FileLock, SqliteFile, greet, size_of
-from runtime.store.jobs import Job, JobQueue
+from runtime.store.jobs import (
+    DatabaseThread,
+    Ended,
+    GroupEnded,
+    Job,
+    JobQueue,
+    Report,
+    damage_of,
+)
 from runtime.store.rows import ANY_KIND
-from runtime.store.threads import DatabaseThread, Ended, GroupEnded, Report, damage_of
 from runtime.telemetry.logs import EventLog
 
 UNSTORABLE = (apsw.Error, OverflowError, TypeError, ValueError)

@@ -13,6 +13,5 @@ __all__ = [
     "port",
     "rows",
     "text",
-    "threads",
     "vectors",
 ]

@@ -31,7 +31,7 @@ BY_ITSELF = (
     ),
     Mutant(
         "what deciding took is not counted",
-        "actors/turn/autonomy.py",
+        "actors/turn/turn.py",
         "max(1, allowance.most - allowance.taken)",
         "max(1, allowance.most)",
         STORY,

@@ -19,8 +19,14 @@ import msgspec
 import trio
 
 from actors.transport import Ingress
-from connectors.chat.accounts import AccountHealth, BackgroundTyping
-from connectors.chat.bookmarks import ConnectorShelf, KeptRows, ReadMarks, read_bookmark
+from connectors.chat.accounts import (
+    AccountHealth,
+    BackgroundTyping,
+    ConnectorShelf,
+    KeptRows,
+    ReadMarks,
+    read_bookmark,
+)
 from connectors.chat.discord import inbound as slash
 from connectors.chat.discord.client import DiscordAccount, DiscordClient
 from connectors.chat.discord.events import (

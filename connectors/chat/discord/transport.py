@@ -15,10 +15,10 @@ from actors.messages.inbound import Inbound
 from connectors.chat.accounts import (
     AccountsTransport,
     BackgroundTyping,
+    ConnectorShelf,
     PlatformMetrics,
     prefixed,
 )
-from connectors.chat.bookmarks import ConnectorShelf
 from connectors.chat.discord import markup
 from connectors.chat.discord.client import READY_AFTER, DiscordAccount, DiscordClient
 from connectors.chat.discord.events import MOST_EVENTS, FileToSend

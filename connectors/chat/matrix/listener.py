@@ -10,8 +10,7 @@ import msgspec
 import trio
 
 from actors.transport import Ingress
-from connectors.chat.accounts import AccountHealth, BackgroundTyping
-from connectors.chat.bookmarks import read_bookmark
+from connectors.chat.accounts import AccountHealth, BackgroundTyping, read_bookmark
 from connectors.chat.inbound import LONGEST_WAIT, Lanes
 from connectors.chat.matrix.account import MatrixAccount, MatrixCall, path_of
 from connectors.chat.matrix.events import SAID

@@ -14,8 +14,7 @@ from actors.rules.prompt.texts import MEDIA_MARKS, ReplyStyle
 from connectors.chat.platforms import Platform, PlatformLimits, always
 from connectors.config.app import AppConfig, ConnectorConfig
 from connectors.config.checks import Way, check_address, unknown
-from runtime.config.loader import Complaint
-from runtime.config.shape import GivenSecret
+from runtime.config.loader import Complaint, GivenSecret
 
 Pace = Annotated[float, Meta(ge=0, le=600)]
 

@@ -43,7 +43,7 @@ from connectors.chat.requests import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-    from connectors.chat.bookmarks import Bookmarks
+    from connectors.chat.accounts import Bookmarks
     from connectors.chat.matrix.inbound import Quotes
     from connectors.chat.matrix.listener import InvitePolicy
     from connectors.chat.matrix.platform import MatrixConfig

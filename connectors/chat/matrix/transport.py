@@ -14,10 +14,12 @@ from actors.messages.deliveries import Abilities, Delivery, Typing
 from connectors.chat.accounts import (
     AccountsTransport,
     BackgroundTyping,
+    Bookmarks,
+    ConnectorShelf,
     PlatformMetrics,
+    StoredBookmarks,
     prefixed,
 )
-from connectors.chat.bookmarks import Bookmarks, ConnectorShelf, StoredBookmarks
 from connectors.chat.inbound import SeenMessages
 from connectors.chat.matrix import content
 from connectors.chat.matrix.account import TYPING_FOR, Homeserver, MatrixAccount

@@ -28,8 +28,7 @@ from wsproto.events import (
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
 from actors.messages.inbound import Address, Attachment, Inbound, Quoted
-from connectors.chat.accounts import AccountHealth
-from connectors.chat.bookmarks import ReadMarks, read_bookmark
+from connectors.chat.accounts import AccountHealth, ReadMarks, read_bookmark
 from connectors.chat.inbound import (
     MOST_IN_ALL,
     Album,

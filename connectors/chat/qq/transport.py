@@ -29,13 +29,15 @@ from actors.rules.text.limits import RecentMap
 from connectors.chat.accounts import (
     SOON,
     AccountsTransport,
+    Bookmarks,
+    ConnectorShelf,
     Family,
     PlatformCounters,
     PlatformMetrics,
+    StoredBookmarks,
     prefixed,
     window_closed,
 )
-from connectors.chat.bookmarks import Bookmarks, ConnectorShelf, StoredBookmarks
 from connectors.chat.markup.render import rendered
 from connectors.chat.platforms import TransportParts
 from connectors.chat.qq.api import (

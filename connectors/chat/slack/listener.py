@@ -26,8 +26,7 @@ import msgspec
 import trio
 
 from actors.transport import Ingress
-from connectors.chat.accounts import AccountHealth, BackgroundTyping
-from connectors.chat.bookmarks import read_bookmark
+from connectors.chat.accounts import AccountHealth, BackgroundTyping, read_bookmark
 from connectors.chat.inbound import LONGEST_WAIT, Waits
 from connectors.chat.platforms import PlatformAnswer, PlatformCall, Terms
 from connectors.chat.requests import (

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from actors.messages.deliveries import Delivery, Edit, Reaction
-    from connectors.chat.bookmarks import Bookmarks
+    from connectors.chat.accounts import Bookmarks
     from connectors.chat.inbound import SeenMessages
     from connectors.chat.platforms import Gates
     from connectors.chat.slack.account import SlackAccount, SlackWire

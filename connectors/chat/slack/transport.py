@@ -15,10 +15,12 @@ from actors.messages.deliveries import Abilities, Delivery, Typing
 from connectors.chat.accounts import (
     AccountsTransport,
     BackgroundTyping,
+    Bookmarks,
+    ConnectorShelf,
     PlatformMetrics,
+    StoredBookmarks,
     prefixed,
 )
-from connectors.chat.bookmarks import Bookmarks, ConnectorShelf, StoredBookmarks
 from connectors.chat.inbound import SeenMessages
 from connectors.chat.platforms import TransportParts
 from connectors.chat.requests import LostError, RefusedError, text, translated

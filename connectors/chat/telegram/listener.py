@@ -26,8 +26,7 @@ from pathlib import Path
 import trio
 
 from actors.transport import Ingress
-from connectors.chat.accounts import BackgroundTyping
-from connectors.chat.bookmarks import read_bookmark
+from connectors.chat.accounts import BackgroundTyping, read_bookmark
 from connectors.chat.inbound import LONGEST_WAIT, Lanes, Waits
 from connectors.chat.requests import (
     BusyError,

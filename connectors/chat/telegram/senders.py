@@ -30,13 +30,14 @@ from actors.messages.inbound import Address, SentFile
 from actors.rules.text.limits import RecentMap
 from connectors.chat.accounts import (
     SOON,
+    ConnectorShelf,
     Family,
+    KeptRows,
     PlatformCounters,
     PlatformMetrics,
     prefixed,
     ready_accounts,
 )
-from connectors.chat.bookmarks import ConnectorShelf, KeptRows
 from connectors.chat.inbound import SeenMessages
 from connectors.chat.platforms import Gates
 from connectors.chat.requests import (

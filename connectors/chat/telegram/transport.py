@@ -17,10 +17,10 @@ from actors.rules.text.limits import RecentMap
 from connectors.chat.accounts import (
     AccountsTransport,
     BackgroundTyping,
+    ConnectorShelf,
     PlatformMetrics,
     prefixed,
 )
-from connectors.chat.bookmarks import ConnectorShelf
 from connectors.chat.inbound import SeenMessages
 from connectors.chat.platforms import TransportParts
 from connectors.chat.requests import translated

@@ -15,8 +15,7 @@ from actors.rules.text.measure import TABLE_ROW, Measure
 from connectors.chat.platforms import MB, Platform, PlatformLimits
 from connectors.config.app import AppConfig, ConnectorConfig
 from connectors.config.checks import Way, check_address, unknown
-from runtime.config.loader import Complaint
-from runtime.config.shape import GivenSecret
+from runtime.config.loader import Complaint, GivenSecret
 from runtime.secret import Secret
 
 Pace = Annotated[float, Meta(ge=0, le=600)]

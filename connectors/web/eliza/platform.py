@@ -15,8 +15,7 @@ from actors.rules.prompt.texts import MEDIA_MARKS, ReplyStyle
 from connectors.chat.platforms import Platform
 from connectors.config.app import AppConfig, ConnectorConfig
 from connectors.config.checks import Way, check_open_door, check_proxies
-from runtime.config.loader import Complaint
-from runtime.config.shape import WrittenPath
+from runtime.config.loader import Complaint, WrittenPath
 from runtime.secret import Secret
 
 Scope = Literal["read", "write", "manage", "act", "operate"]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from actors.journal.answers import ChapterEntry
-from actors.journal.events import as_chapter
+from actors.journal.commits import as_chapter
 from actors.journal.history import (
     REMEMBERED,
     SCHEMA,

@@ -34,12 +34,12 @@ from actors.session import (
     attempt,
     lifecycle,
     outbox as outgoing,
-    outcomes,
     progress as signals,
+    running_turns,
     session,
     stop as stopping,
 )
-from actors.turn import autonomy, machine as turn_rules, request as room, turn
+from actors.turn import machine as turn_rules, request as room, turn
 from actors.turn.calling import NOBODY, REASONS, TOO_LONG
 from actors.turn.limits import TokenAllowance
 from actors.turn.machine import SEES_NOTHING, ModelFailed
@@ -91,16 +91,16 @@ def test_all_languages_have_the_same_texts() -> None:
 
 def constants() -> list[str]:
     texts = [
-        outcomes.BUSY,
-        outcomes.DROPPED.format(words="my cat"),
+        running_turns.BUSY,
+        running_turns.DROPPED.format(words="my cat"),
         session.NEXT,
         stopping.NOT_ALL,
     ]
-    texts += [outcomes.GAVE_UP.format(count=3), outgoing.LOST]
+    texts += [running_turns.GAVE_UP.format(count=3), outgoing.LOST]
     texts += [GOES_ON.format(count=5)]
     texts += [turn.TIMED_OUT, agent.BROKE, agent.ASK_AGAIN, bounce.SORRY]
     texts += [turn_rules.ASK_LATER, turn.UNREAD, turn.TAKEN_OVER, turn.EXPIRED]
-    texts += [autonomy.TIMED_OUT, autonomy.UNREADABLE.format(count=3, why="late")]
+    texts += [turn.TIMED_OUT, turn.UNREADABLE.format(count=3, why="late")]
     texts += [TokenAllowance(5).used_up, untrusted.REFUSED]
     texts += [hooks.HELD_BACK.format(reason="late"), hooks.HELD_BACK_SILENTLY]
     texts += [turn_rules.fail(ModelFailed("refused", x)).text for x in REASONS.values()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from connectors.chat.bookmarks import ConnectorShelf, StoredBookmarks
+from connectors.chat.accounts import ConnectorShelf, StoredBookmarks
 from runtime.clock import SystemClock
 from runtime.store.rows import Commit, Entry
 from tests.fakes.store.in_memory import MemoryStore

@@ -32,7 +32,7 @@ from tests.support.store.writer import STREAMS
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
 
-    from runtime.store.threads import WorkingThread
+    from runtime.store.jobs import WorkingThread
 
 ROOT = Path(__file__).parents[3]
 

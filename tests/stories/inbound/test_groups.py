@@ -103,7 +103,7 @@ async def test_what_was_said_is_read_in_pages_and_none_is_missed_or_told_twice(
     autojump_clock: trio.testing.MockClock,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("actors.turn.context.PAGE", page)
+    monkeypatch.setattr("actors.turn.request.PAGE", page)
     cast = room()
     async with open_company(autojump_clock, cast):
         for number in range(5):

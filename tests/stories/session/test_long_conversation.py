@@ -9,7 +9,7 @@ from actors.config.agents import AgentConfig
 from actors.config.memory import MemoryConfig
 from actors.config.prompt import ContextConfig
 from actors.config.sessions import CompactionConfig
-from actors.journal.events import as_journal
+from actors.journal.commits import as_journal
 from actors.journal.history import Compacted, Exchanged, History
 from actors.messages.inbound import TranscriptLine
 from tests.fakes.company.company import at_rest, heard, open_company

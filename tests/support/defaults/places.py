@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import trio
 
-from connectors.chat.bookmarks import ConnectorShelf, StoredBookmarks
+from connectors.chat.accounts import ConnectorShelf, StoredBookmarks
 from connectors.chat.discord.listener import StoredDiscordBookmarks
 from connectors.chat.discord.transport import DiscordTransport
 from connectors.chat.platforms import PlatformCall, serving

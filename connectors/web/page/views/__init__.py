@@ -1,7 +1,7 @@
 """The operators' views of the page, in the order of the navigation.
 
 A new view is listed here and nowhere else. `base.py` says how to write one, and reads
-for views in threads; `routes.py` serves them.
+for views in threads; `connectors/web/page/site.py` serves them.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from actors.people.rows import part_of
-from connectors.chat.bookmarks import ConnectorShelf
+from connectors.chat.accounts import ConnectorShelf
 from connectors.chat.discord.listener import KIND, BotPlace, StoredDiscordBookmarks
 from runtime.clock import SystemClock
 from runtime.store.rows import Commit, Entry

@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from connectors.chat.bookmarks import ReadMarks
+from connectors.chat.accounts import ReadMarks
 from connectors.chat.discord import inbound as slash, markup
 from connectors.chat.discord.events import (
     DiscordMessage,

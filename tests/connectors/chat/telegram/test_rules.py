@@ -8,7 +8,7 @@ import pytest
 import trio
 from hypothesis import given, strategies as st
 
-from connectors.chat.bookmarks import ConnectorShelf
+from connectors.chat.accounts import ConnectorShelf
 from connectors.chat.markup.dialect import utf16
 from connectors.chat.requests import (
     BusyError,

@@ -23,15 +23,7 @@ from connectors.config.shipped import shipped_settings
 from connectors.web import request as server
 from connectors.web.page import logins, request, site, words
 from connectors.web.page.chat import files, routes as chats, service
-from connectors.web.page.views import (
-    all_views,
-    base,
-    overview,
-    people,
-    queue,
-    routes,
-    usage,
-)
+from connectors.web.page.views import all_views, base, overview, people, queue, usage
 from connectors.web.page.words import (
     PLACE,
     PageLook,
@@ -41,7 +33,7 @@ from connectors.web.page.words import (
     read_words,
     wanted,
 )
-from runtime.config import shape
+from runtime.config import loader
 from runtime.store import database
 from tests.fakes.web.page import ANNA, form_of, open_page
 
@@ -105,7 +97,7 @@ def said() -> set[str]:
 
 BELOW = (
     *(app, base, by_hand, chats, conversations, database, files, logins, request),
-    *(schedule, server, service, shape, warden, connector, checks, routes, site, rules),
+    *(schedule, server, service, loader, warden, connector, checks, site, rules),
     nodes,
 )
 """Modules whose sentences the page shows, as they are."""
