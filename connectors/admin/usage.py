@@ -363,6 +363,9 @@ class Trends:
     def __init__(self) -> None:
         self._minutes: dict[int, Minute] = {}
         self._last: Sample | None = None
+        self.uncounted = FIRST
+        """Before which record of the store no sample counts: (Unix seconds, number)."""
+
         self.badges: dict[str, int] = {}
         """How many things wait for a person, by view. Replaced as a whole, so that any
         thread may read it."""
@@ -405,7 +408,8 @@ class Trends:
         minute = self.minute(sample.at)
         minute.queue_age = max(minute.queue_age, sample.queue_age)
         minute.lag = max(minute.lag, sample.lag)
-        if last is None:  # what came before is in the records of the store
+        if last is None:
+            self.uncounted = (sample.at, 0)
             return
         minute.messages += grown(last.messages, sample.messages)
         minute.errors += grown(last.errors, sample.errors)

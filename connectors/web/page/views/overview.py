@@ -647,10 +647,10 @@ def recorded(look: Look, trends: Trends) -> Trends:
 
 
 def enter_records(look: Look, trends: Trends) -> None:
-    """Enter what the store knows of the last day."""
-    since = look.now - DAY
+    """Enter what the store knows of the last day, but for what samples count."""
+    since, past = look.now - DAY, trends.uncounted
     with look.database.inspect() as rows:
-        for row in islice(rows.records(records.USAGE, since), MOST_SEEDED):
+        for row in islice(rows.records(records.USAGE, since, past), MOST_SEEDED):
             body = read_record(row, UsageRecord, look.complain)
             if body is None:
                 continue
@@ -661,7 +661,7 @@ def enter_records(look: Look, trends: Trends) -> None:
                 continue
             minute.times[place_of(body.seconds)] += 1
             minute.errors += body.status not in GOOD_ENDS
-        for row in islice(rows.records(records.AUDIT, since), MOST_SEEDED):
+        for row in islice(rows.records(records.AUDIT, since, past), MOST_SEEDED):
             trends.minute(row.at).messages += 1
 
 

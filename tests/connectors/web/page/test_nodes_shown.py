@@ -15,7 +15,7 @@ from hypothesis import given, strategies as st
 from msgspec.structs import replace as with_fields
 
 from actors import names
-from actors.journal.records import usage_of_check
+from actors.journal.records import AUDIT, usage_of_check
 from actors.messages.inbound import Address, Inbound
 from actors.messages.usage import Run
 from connectors.admin.nodes import (
@@ -42,7 +42,7 @@ from connectors.admin.nodes import (
     ways_to,
 )
 from connectors.admin.tree import Forest
-from connectors.admin.usage import Trends
+from connectors.admin.usage import Sample, Trends
 from connectors.app.inspection import MISDIRECTED, NodeAnswers, write_tree
 from connectors.commands.status import show_nodes
 from connectors.web.page.views import actors, overview, queue
@@ -396,9 +396,18 @@ async def test_what_models_do_beside_answers_is_no_failed_answer(
         check = usage_of_check("checked", inbound, "anna", run)
         await bed.app.store.commit(Commit(at=look.now, records=(check,)))
         overview.enter_records(look, after)
+        sampled = Trends()
+        sampled.take(Sample(at=look.now))
+        later = msgspec.structs.replace(check, id="later")
+        audited = msgspec.structs.replace(check, id="audited", kind=AUDIT)
+        await bed.app.store.commit(Commit(at=look.now, records=(later, audited)))
+        overview.enter_records(look, sampled)
     (old,), (new,) = (x.series(look.now, 86_400.0, 1) for x in (before, after))
     assert new.dollars == old.dollars + 0.5
     assert (new.errors, new.times) == (old.errors, old.times)
+    # What is counted while it runs is not entered once more from the records.
+    (only,) = sampled.series(look.now, 86_400.0, 1)
+    assert (only.dollars, only.messages) == (old.dollars, old.messages)
 
 
 async def test_one_process_shows_no_nodes(tmp_path: Path) -> None:
