@@ -12,7 +12,6 @@ from connectors.admin.display import moment, when
 from connectors.commands.common.database import DatabaseChoice, database_options
 from connectors.commands.common.output import (
     complain,
-    first_words,
     rows_options,
     say_json,
     say_rows,
@@ -64,11 +63,11 @@ def cells(found: Found) -> tuple[object, ...]:
     is_plain = body.reason in {"", "ok"}
     return (
         when(row.at),
-        first_words(f"{body.channel}/{body.chat}", 32),
-        first_words(body.sender_name or body.sender_id, 20),
+        f"{body.channel}/{body.chat}",
+        body.sender_name or body.sender_id,
         body.agent,
         body.status if is_plain else f"{body.status}:{body.reason}",
         f"{body.seconds:.2f}",
-        first_words(body.input, 32),
-        first_words(body.output),
+        body.input,
+        body.output,
     )

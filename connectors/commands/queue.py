@@ -25,7 +25,6 @@ from connectors.commands.common.database import DatabaseChoice, database_options
 from connectors.commands.common.output import (
     FAILED,
     complain,
-    first_words,
     indented,
     is_wanted,
     named_or_all,
@@ -151,18 +150,18 @@ def job_cells(
         job.status,
         job.priority,
         job.attempts,
-        first_words(f"{job.connector}/{job.chat}", 32),
+        f"{job.connector}/{job.chat}",
         job.agent,
         lasting(now - row.at),
         lasting(waits) if waits > 0 else "",
         job.reason,
-        first_words(job.text),
+        job.text,
     )
 
 
 def delivery_cells(each: ShownDelivery) -> tuple[object, ...]:
     """Give the columns of one delivery."""
-    return (*msgspec.structs.astuple(each)[:-1], first_words(each.text))
+    return msgspec.structs.astuple(each)
 
 
 @command.command()

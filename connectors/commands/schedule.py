@@ -382,12 +382,12 @@ def cells(row: StoredAppointment) -> tuple[object, ...]:
         row.id[:SHOWN_ID],
         it.kind,
         it.agent,
-        first_words(f"{it.address.connector}/{it.address.chat}", 32),
+        f"{it.address.connector}/{it.address.chat}",
         when(it.wakes),
         lasting(waits) if it.wakes else "",
         repeat_shown(it.repeat) or "once",
         state,
-        first_words(words_of(it)),
+        words_of(it),
     )
 
 
@@ -437,7 +437,7 @@ def run_cells(run: SlotRun) -> tuple[object, ...]:
         run.input_tokens if took else "",
         run.output_tokens if took else "",
         f"{run.cost:.4f}" if took else "",
-        first_words(run.text),
+        run.text,
     )
 
 
@@ -587,19 +587,18 @@ def running(rows: Inspection, agent: str | None) -> Iterator[RunningTask]:
 def task_cells(found: TaskReport) -> Iterator[tuple[object, ...]]:
     """Give what the table says."""
     for now in found.running:
-        chat = first_words(f"{now.connector}/{now.chat}", 32)
+        chat = f"{now.connector}/{now.chat}"
         name = now.appointment[:SHOWN_ID]
-        since, text = seconds(now.since), first_words(now.text)
+        since, text = seconds(now.since), now.text
         yield (now.status, since, name, now.kind, now.agent, chat, text)
     for it in found.to_do:
         status = f"paused:{it.paused}" if it.paused else "to do"
-        chat = first_words(f"{it.connector}/{it.chat}", 32)
-        what = first_words(it.text or "; ".join(it.items))
+        chat = f"{it.connector}/{it.chat}"
+        what = it.text or "; ".join(it.items)
         due = seconds(it.next_at)
         yield (status, due, it.id[:SHOWN_ID], it.kind, it.agent, chat, what)
     for run in found.done:
-        chat = first_words(f"{run.connector}/{run.chat}", 32)
+        chat = f"{run.connector}/{run.chat}"
         ended = seconds(run.ended_at)
         name = run.appointment[:SHOWN_ID]
-        text = first_words(run.text)
-        yield (said(run), ended, name, run.kind, run.agent, chat, text)
+        yield (said(run), ended, name, run.kind, run.agent, chat, run.text)

@@ -17,11 +17,10 @@ from connectors.app.tool_sources import ToolSources, make_sources
 from connectors.commands import config_option
 from connectors.commands.common.database import load_settings
 from connectors.commands.common.output import (
-    first_words,
     rows_options,
     say,
     say_json,
-    table,
+    say_rows,
 )
 from connectors.commands.common.running import (
     private_files,
@@ -45,9 +44,6 @@ from runtime.telemetry.metrics import Metrics
 ROUNDS = 8
 """How often servers are asked that are still being started; each waits a moment."""
 
-SHOWN = 60
-"""Characters of a description."""
-
 
 class ToolRow(msgspec.Struct):
     """One tool of one agent."""
@@ -66,6 +62,9 @@ class ListedTools(msgspec.Struct):
     notes: list[str]
 
 
+HEADERS = ("AGENT", "TOOL", "EFFECT", "FROM", "DESCRIPTION")
+
+
 @click.group()
 def command() -> None:
     """List what agents can do."""
@@ -78,7 +77,7 @@ def command() -> None:
 def list_tools(config: Path | None, agent: str, *, as_json: bool) -> None:
     """Start the servers of tools, ask each what it offers, and show it.
 
-    `effect` is the worst that a call can do: read, write or run.
+    EFFECT is the worst that a call can do: read, write or run.
     """
     settings = load_settings(config, may_fall_back=True)
     agents = list(settings.value.agents)
@@ -91,9 +90,7 @@ def list_tools(config: Path | None, agent: str, *, as_json: bool) -> None:
     if as_json:
         say_json(found)
         return
-    rows = [[r.agent, r.tool, r.effect, r.source, r.description] for r in found.tools]
-    for line in table(["agent", "tool", "effect", "from", "what it does"], rows):
-        say(line)
+    say_rows(found.tools, HEADERS, msgspec.structs.astuple, "No agent has a tool.")
     for note in found.notes:
         say(note)
 
@@ -142,7 +139,7 @@ async def ask(further: ToolSources, agent: str, found: ListedTools) -> None:
 
 def row(agent: str, spec: ToolSpec, source: str = "built in") -> ToolRow:
     """Describe one tool of an agent."""
-    words = first_words(spec.description, SHOWN)
+    words = " ".join(spec.description.split())
     return ToolRow(agent, spec.name, spec.effect, source, words)
 
 

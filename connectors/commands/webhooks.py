@@ -35,7 +35,6 @@ from connectors.commands.common.database import (
 )
 from connectors.commands.common.output import (
     FAILED,
-    first_words,
     is_wanted,
     named_or_all,
     refuse_unclear,
@@ -149,7 +148,7 @@ def cells(row: UnsentEvent) -> tuple[object, ...]:
         row.state,
         notice.attempts,
         when(notice.due_at),
-        first_words(notice.why),
+        notice.why,
     )
 
 

@@ -39,7 +39,10 @@ FAILED = 1
 """Exit code of a command that could not do what it was told."""
 
 FIRST_WORDS = 48
-"""Characters of a text in a table."""
+"""Characters of a text on a line of its own."""
+
+LONGEST_CELL = 200
+"""Characters of a text in a table, however wide the terminal."""
 
 NARROWEST = 6
 """Columns that are left of a column of a table, however narrow the terminal."""
@@ -222,14 +225,15 @@ def table(
         room: columns that all may take together; None: what the terminal has, and
             without a terminal, or after `--wide`, as many as they like.
     """
-    cells = [tuple(in_cell(value) for value in row) for row in rows]
+    if room is None:
+        room = room_here()
+    most = LONGEST_CELL if room is not None else None
+    cells = [tuple(in_cell(value, most) for value in row) for row in rows]
     if not _kept(NO_HEADER):
         cells.insert(0, tuple(headers))
     if not cells:
         return
     widths = [max(map(width, column)) for column in zip(*cells, strict=True)]
-    if room is None:
-        room = room_here()
     if room is not None:
         kept = {number for number, name in enumerate(headers) if name in COPIED}
         widths = narrowed(widths, room, kept)
@@ -311,9 +315,17 @@ def say_rows(
         say(line)
 
 
-def in_cell(value: object) -> str:
-    """Write one value of a table."""
-    return NONE if value is None else first_words(str(value), 200) or NONE
+def in_cell(value: object, most: int | None = None) -> str:
+    """Write one value of a table, on one line.
+
+    Args:
+        most: characters of it; None: all.
+    """
+    if value is None:
+        return NONE
+    if most is None:
+        return " ".join(make_safe(str(value)).split()) or NONE
+    return first_words(str(value), most) or NONE
 
 
 def width(text: str) -> int:

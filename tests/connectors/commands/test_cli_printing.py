@@ -93,6 +93,16 @@ def test_a_line_is_broken_between_words_and_nothing_is_lost(
         assert width(each) <= room or " " not in each.strip()
 
 
+def test_only_a_terminal_cuts_what_is_in_a_table() -> None:
+    text = "\x1b" + "a long text " * 40 + "!"
+    _, whole = table(("ID", "TEXT"), [("1", text)])
+    assert whole.endswith("a long text !")
+    _, shown = table(("ID", "TEXT"), [("1", text)], 40)
+    assert (len(shown), shown[-1]) == (40, "…")
+    _, shown = table(("ID", "TEXT"), [("1", text)], 1_000)
+    assert (len(shown), shown[-1]) == (204, "…")
+
+
 def test_nothing_is_a_dash_and_zero_is_zero() -> None:
     assert list(table(("A", "B", "C", "D"), [(None, "", 0, " \n ")])) == [
         "A  B  C  D",
