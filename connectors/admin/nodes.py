@@ -60,7 +60,8 @@ class ListedNode(msgspec.Struct, frozen=True):
 
     name: str
     state: str
-    """`runs the company`, `works on its parts`, `stands by`, or why none of these."""
+    """`runs the company`, `works on its parts`, `stands by`, `is drained`, or why none
+    of these."""
 
     parts: int
     """How many of the 256 parts of all shared chats it works on."""
@@ -103,6 +104,8 @@ def state_of(node: KnownNode, owner: str, *, has_work: bool) -> str:
         return RUNS
     if node.state != "up":
         return "is to join again"
+    if node.is_drained:
+        return "gives its work away" if has_work else "is drained"
     return "works on its parts" if has_work else STANDS_BY
 
 

@@ -158,10 +158,6 @@ LOG = EventLog("settings")
 # Chosen: as much as a connector with all its children is given to stop, and to start.
 WITHIN = 90.0
 
-STORED_WITHIN = 0.2
-"""Seconds in which a message that was taken in last is stored, unless the disk is ill;
-then it is answered when the connector is back."""
-
 EDGES = f"{names.ROOT}/edges"
 
 
@@ -256,10 +252,7 @@ class Doors:
         app = self._app
         self._made_from.pop(name, None)
         drain = app.drain_of((name,), is_the_end=False, has_moved=has_moved)
-        if await drain.run(within):
-            # Once more: what was being stored when the door was closed is there by now.
-            await trio.sleep(STORED_WITHIN)
-            await drain.run(within)
+        await drain.run(within)
         await self._connectors().ask(StopChild(name, forget=True), timeout=WITHIN)
         del app.transports[name]
         self._away.discard(name)

@@ -48,7 +48,7 @@ from connectors.web.peers import NodePlace
 from runtime import __version__
 from runtime.errors import FencedError, SettingsError, StoreError, StoreUnavailableError
 from runtime.nodes.hints import Hint, RowsWritten, Shown
-from runtime.nodes.membership import Membership
+from runtime.nodes.membership import Membership, MembershipPlan
 from runtime.nodes.rows import ACCOUNT, COMPANY, PART, Fence, LeaseRow
 from runtime.telemetry.logs import EventLog
 
@@ -68,6 +68,8 @@ CUT_OFF = "this node cannot reach the database"
 """Told to clients: not where the database is."""
 
 GIVEN = "the company was given to another node"
+DRAINED = "this node is drained: it gives all to others, and takes nothing"
+TAKES_AGAIN = "this node takes work again"
 
 MOST_NAMED = 20
 """Settings that are named of those that differ."""
@@ -267,6 +269,11 @@ class CompanyNode:
         return self._membership.look_every
 
     @property
+    def gives_all(self) -> bool:
+        """Whether it gives all away: it leaves, or an operator drains it."""
+        return self._membership.gives_all
+
+    @property
     def is_seated(self) -> bool:
         """Whether this node has the company, or may."""
         return self._fence is not None and COMPANY in self._held
@@ -329,7 +336,7 @@ class CompanyNode:
 
     async def wait_wanted(self) -> None:
         """Wait until this node is to give the company to another."""
-        while self._heirs.get(COMPANY, self._name) == self._name:
+        while COMPANY not in self.heirs():
             await self._changed.wait()
 
     async def place_of(self, connector: str) -> tuple[str, int]:
@@ -449,8 +456,7 @@ class CompanyNode:
             rest = tuple(x for x in look.leases if x.name == COMPANY)
             look = msgspec.structs.replace(look, leases=rest)
         await self._say_begun()
-        begun = self._begun(look)
-        plan = membership.plan(began, look.nodes, look.leases, look.barred, begun)
+        plan = self._plan(began, look)
         self._seen = look
         if await self._give_up(plan.drain):
             return True
@@ -472,6 +478,14 @@ class CompanyNode:
             self._begin()
         self._tell()
         return has_moved
+
+    def _plan(self, at: float, look: NodesLook) -> MembershipPlan:
+        membership, begun = self._membership, self._begun(look)
+        gave_all = membership.gives_all
+        plan = membership.plan(at, look.nodes, look.leases, look.barred, begun)
+        if membership.gives_all != gave_all:
+            LOG.info(TAKES_AGAIN if gave_all else DRAINED, node=self._name)
+        return plan
 
     def _begun(self, look: NodesLook) -> set[str]:
         """Name the nodes that answer; one alone does if work is not shared."""
@@ -718,13 +732,18 @@ class CompanyNode:
         return self._leases(ACCOUNT)
 
     def heirs(self) -> dict[str, str]:
-        """Give the leases that others are to have who answer already, and by whom."""
+        """Give the leases that others are to have, and by whom.
+
+        Who leaves gives early only to those who answer already.
+        """
+        if not self._membership.is_leaving:
+            return self._heirs
         begun = frozenset[str]() if self._seen is None else self._seen.begun
         return {name: to for name, to in self._heirs.items() if to in begun}
 
     def _leases(self, kind: str) -> tuple[frozenset[str], frozenset[str]]:
         mine = frozenset(x.removeprefix(kind) for x in self._held if x.startswith(kind))
-        going = {x.removeprefix(kind) for x in self._heirs if x.startswith(kind)}
+        going = {x.removeprefix(kind) for x in self.heirs() if x.startswith(kind)}
         return mine, mine & going
 
     def leases_for(self, commit: Commit) -> dict[str, int]:

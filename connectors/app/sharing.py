@@ -3,11 +3,12 @@
 A part, which is 1/256 of all chats of shared connectors, begins with a look at its open
 rows, as a process does at its start. It is given to another node in a moment in which
 nothing of it is under way. A connector with a lease of its own is started, and is given
-away once it hears nobody and has said all, whoever works on its chats; what is not
-shared is given away once it is at rest, with its connectors. When another
+away once it has said all, whoever works on its chats; what is not shared is given away
+once it is at rest, with its connectors. Doors stay open until then, at most for
+`limits.drain_timeout`: what comes is answered here or by the next owner. When another
 node took over, there is nothing to do here: then the whole company in this process is
-killed (`nodes.py`). A node that leaves gives away by the same rule: each lease as soon
-as it is at rest, and what is left when `limits.drain_timeout` is over.
+killed (`nodes.py`). A node that leaves, or that an operator drains, gives away by the
+same rule; who leaves gives what is left when `limits.drain_timeout` is over, too.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from runtime.supervision.keyed import StopKey
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Mapping
+    from collections.abc import Awaitable, Callable, Collection
 
     from connectors.app.app import App
     from connectors.app.forwarding import ConnectionForwarder
@@ -56,6 +57,10 @@ LOOKS_APART = 0.1
 # Chosen: long beside the giving away of a part, so that no try begins meanwhile.
 SOON = 5.0
 """Seconds until a later try of a message for which a leaving node keeps its part."""
+
+# Chosen: their conversations end within a fraction of a second, however many there are.
+PARTS_AT_ONCE = 16
+"""Parts that are given away together."""
 
 STOPPED_WITHIN = 10.0
 """Seconds that a conversation is given to end that goes on at another node."""
@@ -82,6 +87,9 @@ class SharedWork:
         self._reloading = reloading
         self._forwarder = forwarder
         self._is_leaving = False
+        self._going_since: dict[str, float] = {}
+        """By lease of connectors that another node is to have, since when; seconds."""
+
         self.scope = trio.CancelScope()
         """Cancelled when the company is about to end."""
 
@@ -110,7 +118,7 @@ class SharedWork:
                     started = self._app.transports.keys() - before
                     nursery.start_soon(announce, self._app, started)
                     await self._node.wait_wanted()
-                    await self._end_rest()
+                    await self._give_rest()
 
     # --- leaving ----------------------------------------------------------------------
 
@@ -123,43 +131,32 @@ class SharedWork:
         self._is_leaving = True
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._follow_hints)
-            for each in (self._leave_parts, self._leave_connectors):
-                nursery.start_soon(self._leave_by, each)
+            nursery.start_soon(self._follow_parts)
+            nursery.start_soon(self._follow_accounts)
+            while True:
+                await self._node.wait_wanted()
+                await self._give_rest()
 
     async def wait_left(self) -> None:
         """Wait until all is given away that others are to have."""
         while self._node.heirs():
             await self._node.wait_changed(self._node.look_every)
 
-    async def _leave_by(
-        self, give: Callable[[Mapping[str, str]], Awaitable[object]]
-    ) -> None:
-        while True:
-            try:
-                await give(self._node.heirs())
-            except (KernelError, OSError, *UNANSWERED) as error:
-                LOG.warning("leases not given away yet", why=str(error))
-            await trio.sleep(LOOKS_APART)
-
-    async def _leave_parts(self, heirs: Mapping[str, str]) -> None:
-        going = [x.removeprefix(PART) for x in heirs if x.startswith(PART)]
-        if going:
-            await self._release(frozenset(map(int, going)))
-
-    async def _leave_connectors(self, heirs: Mapping[str, str]) -> None:
-        """Give those away that have said all; then what is not shared, with its own."""
-        for name in [x.removeprefix(ACCOUNT) for x in heirs if x.startswith(ACCOUNT)]:
-            if await self._is_at_rest([name], has_moved=True):
-                await self._end_accounts(frozenset({name}))
-        rest = [x for x in self._app.transports if not self._has_parts(x)]
-        if COMPANY in heirs and await self._is_at_rest(rest):
-            await self._end_rest()
-
-    async def _is_at_rest(
-        self, connectors: Collection[str], *, has_moved: bool = False
+    async def _may_give(
+        self, lease: str, connectors: Collection[str], *, has_moved: bool = False
     ) -> bool:
+        """Whether connectors are at rest, or were waited for long enough."""
+        now = self._app.clock.monotonic()
+        since = self._going_since.setdefault(lease, now)
+        if now - since >= self._reloading.config.limits.drain_timeout:
+            return True
         drain = self._app.drain_of(connectors, has_moved=has_moved)
         return not await drain.under_way()
+
+    async def _look_again(self, *, is_giving: bool) -> None:
+        """Wait until there may be something to take or to give."""
+        within = LOOKS_APART if is_giving else self._node.look_every
+        await self._node.wait_changed(within)
 
     # --- what is not shared -----------------------------------------------------------
 
@@ -175,7 +172,7 @@ class SharedWork:
         )
 
     async def _begin_rest(self) -> None:
-        if self._duties.has_rest:
+        if self._duties.has_rest and self._seat.runs_rest:
             return
         LOG.info("this node runs the company")
         self._seat.runs_rest = self._duties.has_rest = True
@@ -184,13 +181,27 @@ class SharedWork:
         for webhook in self._app.receivers:
             self._tell(names.notifier(webhook.name), SendNotices())
 
+    async def _give_rest(self) -> None:
+        """Give what is not shared away once it is at rest, if it is still wanted."""
+        while COMPANY in self._node.heirs():
+            try:
+                rest = [x for x in self._app.transports if not self._has_parts(x)]
+                if await self._may_give(COMPANY, rest):
+                    await self._end_rest()
+                    break
+            except (KernelError, OSError, *UNANSWERED) as error:
+                LOG.warning("the company is not given away yet", why=str(error))
+            await self._look_again(is_giving=True)
+        self._going_since.pop(COMPANY, None)
+
     async def _end_rest(self) -> None:
-        """Bring what is not shared to rest, and give it away."""
+        """Bring what is not shared to its end, and give it away."""
         LOG.info("giving the company to another node")
         self._seat.runs_rest = False
         await self._reloading.renew_connectors()
         self._duties.has_rest = False
         await self._end_conversations(self._is_of_rest)
+        await self._flush()
         await self._node.give((COMPANY,))
 
     def _is_of_rest(self, key: SessionKey) -> bool:
@@ -202,13 +213,22 @@ class SharedWork:
         while True:
             mine, going = self._node.accounts()
             try:
-                if new := mine - going - self._seat.accounts:
+                new = mine - going - self._seat.accounts
+                if new and not self._is_leaving:
                     await self._begin_accounts(new)
-                if going:
-                    await self._end_accounts(going)
+                await self._give_accounts(going)
             except (KernelError, OSError, *UNANSWERED) as error:
                 LOG.warning("connectors not moved yet", why=str(error))
-            await self._node.wait_changed(self._node.look_every)
+            await self._look_again(is_giving=bool(going))
+
+    async def _give_accounts(self, going: frozenset[str]) -> None:
+        """Give those away that have said all, one by one: the others go on."""
+        names = {f"{ACCOUNT}{name}": name for name in sorted(going)}
+        for lease in self._going_since.keys() - names.keys() - {COMPANY}:
+            del self._going_since[lease]
+        for lease, name in names.items():
+            if await self._may_give(lease, [name], has_moved=True):
+                await self._end_accounts(frozenset({name}))
 
     async def _begin_accounts(self, new: frozenset[str]) -> None:
         LOG.info("this node runs connectors", connectors=", ".join(sorted(new)))
@@ -223,7 +243,7 @@ class SharedWork:
         self._take_up()
 
     async def _end_accounts(self, going: frozenset[str]) -> None:
-        """Bring connectors to rest, and give them away."""
+        """End connectors, and give them away."""
         self._seat.accounts -= going
         await self._reloading.renew_connectors()
         self._duties.accounts -= going
@@ -263,20 +283,29 @@ class SharedWork:
         while True:
             mine, going = self._node.parts()
             present = self._duties.parts or frozenset[int]()
-            if new := mine - going - present:
+            new = mine - going - present
+            if new and not self._is_leaving:
                 self._duties.parts = present | new
                 self._take_up()
             if going:
                 try:
                     await self._release(going)
-                except (KernelError, *UNANSWERED) as error:
+                except (KernelError, OSError, *UNANSWERED) as error:
                     LOG.warning("parts not given away yet", why=str(error))
-            await self._node.wait_changed(self._node.look_every)
+            await self._look_again(is_giving=bool(going))
 
     async def _release(self, going: frozenset[int]) -> None:
-        """Give those parts away of which nothing is under way."""
+        """Give those parts away of which nothing is under way, a few at a time.
+
+        A part is silent from then on until its next owner has it, so none waits until
+        the conversations of all others have ended.
+        """
+        idle = sorted(going - await self._busy(going))
+        for start in range(0, len(idle), PARTS_AT_ONCE):
+            await self._release_idle(frozenset(idle[start : start + PARTS_AT_ONCE]))
+
+    async def _release_idle(self, idle: frozenset[int]) -> None:
         present = self._duties.parts or frozenset[int]()
-        idle = frozenset(going - await self._busy(going))
         idle = frozenset(x for x in idle if not self._node.is_entered(x))
         if not idle:
             return
@@ -307,13 +336,13 @@ class SharedWork:
     async def _busy(self, among: frozenset[int]) -> set[int]:
         """Find the parts of which something is open.
 
-        While the node leaves, what waits for a later try may do so elsewhere.
+        Of a node that gives all away, what waits for a later try may do so elsewhere.
         """
         store, config = self._app.store, self._reloading.config
         keys = await read_keys(store)
         keys = [x for x in keys if x.part in among and self._has_parts(x.connector)]
         found = {key.part for key in keys}
-        if self._is_leaving:
+        if self._node.gives_all:
             open_now = await read_among(store, keys)
             soon, is_put_off = self._app.clock.wall() + SOON, dict[str, bool]()
             found = {

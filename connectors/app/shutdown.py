@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,7 +13,9 @@ from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Inbound
 from actors.protocol import StopAccepting
 from actors.services import Duties
-from runtime.errors import StoreError
+from runtime.actor.ref import UNANSWERED
+from runtime.errors import KernelError, StoreError
+from runtime.store.rows import Commit
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -27,6 +30,10 @@ LOG = EventLog("drain")
 
 # Chosen: short beside any answer, long beside the look into the store.
 LOOK_EVERY = 0.05
+
+# Chosen: far above what a full mailbox takes; who fails meanwhile is started again.
+CLOSED_WITHIN = 5.0
+"""Seconds that a door has to close."""
 
 PAGE = 1000
 
@@ -72,20 +79,30 @@ class Drain:
         Returns:
             Whether nothing was left.
         """
-        doors = [*map(names.connector, self._connectors)]
-        if self._is_the_end:
-            doors += [names.SCHEDULER, names.WEBHOOKS]
-        for door in map(self._system.find, doors):
-            if door is not None:
-                door.tell(StopAccepting())
         left = -1
         with trio.move_on_after(within):
+            await self._close_doors()
             # The store is changed by everybody, other programs included.
             while left := await self.under_way():  # noqa: ASYNC110
                 await trio.sleep(LOOK_EVERY)
         if left:
             LOG.warning("not all was answered", left=left, within=within)
         return not left
+
+    async def _close_doors(self) -> None:
+        """Take nothing more in; what was taken in before is stored by then."""
+        doors = [*map(names.connector, self._connectors)]
+        if self._is_the_end:
+            doors += [names.SCHEDULER, names.WEBHOOKS]
+        found = [door for door in map(self._system.find, doors) if door is not None]
+        for door in found:
+            door.tell(StopAccepting())
+        # Why asked: a door hands on what came before the question, and then answers.
+        for door in found:
+            with suppress(KernelError, *UNANSWERED):
+                await door.ask(StopAccepting(), timeout=CLOSED_WITHIN)
+        with suppress(StoreError):  # then nothing more is being stored either
+            await self._store.commit(Commit(at=self._clock.wall()))
 
     async def under_way(self) -> int:
         """Count what is under way, at least; a disk that fails counts as one.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,22 +16,24 @@ from connectors.admin.nodes import (
     NodeCircle,
     NodeQuestion,
     NodeReply,
+    connectors_of,
     described,
     owner_of,
+    parts_of,
 )
 from connectors.commands.common.database import DatabaseChoice, database_options
 from connectors.commands.common.output import json_option, say, say_rows
 from connectors.commands.common.running import run_interruptible
 from connectors.config.app import AppConfig, StoreConfig, address_of
 from connectors.files import receipt_key
-from runtime.nodes.membership import homes
-from runtime.nodes.rows import COMPANY
+from runtime.store.rows import PARTS
 
 if TYPE_CHECKING:
+    from runtime.nodes.rows import LeaseRow
     from runtime.postgresql.nodes import KnownNode, NodesFromOutside
 
 LOOK_EVERY = 0.5
-"""Seconds between two looks whether the company has moved."""
+"""Seconds between two looks whether a node has given all away."""
 
 
 def outside(store: StoreConfig) -> NodesFromOutside:
@@ -54,7 +56,7 @@ def outside(store: StoreConfig) -> NodesFromOutside:
 
 @click.group()
 def command() -> None:
-    """Show the processes of one company, and move it from one to another."""
+    """Show the processes of one company, and move its work from one to another."""
 
 
 @command.command("list")
@@ -141,40 +143,70 @@ def cells(node: ListedNode) -> tuple[str, ...]:
     type=click.FloatRange(0, 3600),
     default=120.0,
     show_default=True,
-    help="How long to wait until it has moved.",
+    help="How long to wait until it has given all away.",
 )
 def drain(choice: DatabaseChoice, name: str, wait: float) -> None:
-    """Have the node NAME give the company to another one.
+    """Have the node NAME give all its work to others, and take nothing more.
 
-    It finishes what is under way, up to limits.drain_timeout. Then it stands by, or
-    works on its parts of the shared chats and runs its connectors, as before. To
-    stop the process too, send it SIGTERM instead: that gives everything away.
+    It gives away each part of the chats, each connector and what is not shared, as soon
+    as nothing of it is under way; connectors at the latest after limits.drain_timeout.
+    Then its process passes connections on, until it is started again or `callboard
+    nodes resume` tells it to take work. To stop the process too, send it SIGTERM
+    instead: that gives everything away likewise.
     """
     desk = outside(choice.store)
     nodes, leases = desk.read()
-    find(nodes, name)
-    if owner_of(leases) != name:
-        say(f"node {name} does not run the company: there is nothing to move")
-        return
-    others = {x.id for x in nodes if x.is_connected and x.state == "up"} - {name}
-    if not others:
+    drained = find(nodes, name)
+    if not any(is_able(each) for each in nodes if each.id != name):
         raise click.ClickException(
-            "no other node stands by: start one, or stop this one with SIGTERM"
+            "no other node can go on with its work: start one, have one take work again"
+            " with `callboard nodes resume`, or stop this one with SIGTERM"
         )
-    to = homes([COMPANY], leases, others)[COMPANY]
-    desk.want(COMPANY, name, to)
+    if not drained.is_connected:
+        say(f"node {name} does not run: others take over what it had")
+        return
+    desk.set_drained(name, is_drained=True)
     end = time.monotonic() + wait
-    while (owner := owner_of(desk.read()[1])) == name:
+    while left := left_of(leases, drained):
         if time.monotonic() > end:
             raise click.ClickException(
-                f"node {name} has not given the company to node {to} yet; it will when"
-                " what is under way is done. `callboard nodes list` shows it"
+                f"node {name} still has {left}; it gives that away when what is under"
+                " way there is done. `callboard nodes list` shows it"
             )
         threading.Event().wait(LOOK_EVERY)
-    if owner:
+        leases = desk.read()[1]
+    say(f"node {name} is drained: others do all of its work")
+    if owner := owner_of(leases):
         say(f"node {owner} runs the company now")
-    else:
-        say(f"node {name} gave the company away; the first node that sees it begins")
+
+
+@command.command()
+@database_options
+@click.argument("name")
+def resume(choice: DatabaseChoice, name: str) -> None:
+    """Have the node NAME, which was drained, take work again."""
+    desk = outside(choice.store)
+    if not find(desk.read()[0], name).is_drained:
+        say(f"node {name} is not drained: it takes work as it is")
+        return
+    desk.set_drained(name, is_drained=False)
+    say(f"node {name} takes work again: it is given its share in a while")
+
+
+def is_able(node: KnownNode) -> bool:
+    """Whether a node may be given work."""
+    return node.is_connected and node.state == "up" and not node.is_drained
+
+
+def left_of(leases: Sequence[LeaseRow], node: KnownNode) -> str:
+    """Say what a node has still; empty: nothing."""
+    left = ["the company"] if owner_of(leases) == node.id else []
+    if node.card.shares_work is False:  # the rest was left from when work was shared
+        leases = ()
+    parts = parts_of(leases, node.id)
+    left += [f"{parts} of {PARTS} parts of the chats"] if parts else []
+    left += [f"connector {name}" for name in connectors_of(leases, node.id)]
+    return ", ".join(left)
 
 
 @command.command()

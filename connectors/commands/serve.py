@@ -338,8 +338,9 @@ def served_by(seat: CompanySeat, config: AppConfig) -> Mapping[str, MakeTranspor
     return {name: make for name, make in made.items() if seat.runs(config, name)}
 
 
-# Chosen: enough for a few bots, whose connections are closed one after the other.
-LEFT_WITHIN = 2.0
+# Chosen: enough for all parts, and for a few bots, whose connections are closed one
+# after the other.
+LEFT_WITHIN = 5.0
 """Seconds for which a company at rest waits until its leases are given away."""
 
 LOST = "another node has the company, or the database is away"
@@ -366,8 +367,7 @@ async def _end_company(
         ends.service.tell("STOPPING=1")
         if app.seat is not None:
             await app.seat.node.prepare_to_leave()
-    if app.seat is not None:
-        await app.seat.node.wait_seen()
+            await app.seat.node.wait_seen()
     within = reloading.config.limits.drain_timeout
     LOG.info("stopping", why=reason, drain_timeout=within)
     began = app.clock.monotonic()

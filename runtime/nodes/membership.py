@@ -166,6 +166,14 @@ class MembershipPlan(msgspec.Struct, frozen=True):
     """Leases whose owner is to give them to another node."""
 
 
+def is_still(seen: NodeRow, row: NodeRow) -> bool:
+    """Whether a node shows no life since it was seen.
+
+    What operators have it do is none.
+    """
+    return msgspec.structs.replace(seen, is_drained=row.is_drained) == row
+
+
 class Suspicion:
     """Which nodes have stood still for too long.
 
@@ -202,7 +210,7 @@ class Suspicion:
         before, self._seen = self._seen, {}
         for row in nodes:
             seen, since, reads = before.get(row.id, (row, now, 0))
-            if seen != row:
+            if not is_still(seen, row):
                 since, reads = now, 0
             self._seen[row.id] = (row, since, reads + 1)
         return tuple(
@@ -231,6 +239,7 @@ class Membership:
         self._members: frozenset[tuple[str, int]] = frozenset()
         self._changed = float("-inf")
         self._is_leaving = False
+        self._is_drained = False
         self._barred = NOTHING_BARRED
         self._is_next = False
         self._free_since: dict[str, float] = {}
@@ -291,6 +300,11 @@ class Membership:
         """Whether it gives all away."""
         return self._is_leaving
 
+    @property
+    def gives_all(self) -> bool:
+        """Whether it gives all away: it leaves, or is drained while others work."""
+        return self._is_leaving or self._is_drained
+
     def leave(self) -> None:
         """Give all away from now on, and take nothing."""
         self._is_leaving = True
@@ -311,7 +325,8 @@ class Membership:
 
         While some nodes have begun, others are given nothing, and give up what they
         have: a process that was killed and is started again shows life long before it
-        can answer.
+        can answer. Those that operators have drained are given nothing either, as long
+        as there are others, and have others want all that they have.
 
         Args:
             now: seconds on this machine's monotonic clock, when the read was sent.
@@ -324,6 +339,9 @@ class Membership:
         if self._is_leaving:
             alive.discard(self._me)
         able = alive.intersection(begun) or alive
+        drained = {row.id for row in nodes if row.is_drained}
+        # All of them: somebody has to do the work.
+        able = able - drained or able
         self._is_next = any(
             row.wanted == self._me and row.owner != self._me for row in leases
         )
@@ -332,6 +350,7 @@ class Membership:
             for row in leases
             if row.owner == self._me and row.epoch > self._given.get(row.name, 0)
         }
+        self._is_drained = self._me in drained and self._me not in able
         want = self._wanted(now, nodes, leases, able)
         self._is_next = self._is_next or self._me in want.values()
         end = tuple(
@@ -342,7 +361,7 @@ class Membership:
         return MembershipPlan(
             start=start,
             end=end,
-            drain=self._drained(now, leases, alive, able),
+            drain=self._drained(now, leases, alive - drained or alive, able),
             take_over=self._take_over(nodes, suspected, leases, able),
             adopt=self._adopted(now, leases, able),
             want=want,
@@ -366,7 +385,7 @@ class Membership:
             }
             rest = [name for name in mine if name not in told]
             return told | homes(rest, leases, able, self._barred)
-        if able and self._me not in able:
+        if able and not (self._me in able or self._is_drained):
             # An heir named here is alive; a node that had begun may have died since.
             return dict.fromkeys(mine, "")
         going = {
@@ -427,7 +446,22 @@ class Membership:
         if members != self._members:
             self._members, self._changed = members, now
         is_calm = now - self._changed >= 2 * self._ttl
+        if self._is_drained:
+            return self._all_wanted(leases, alive)
         # Chosen: the first of all nodes decides; two that differ would only move twice.
         if not is_calm or self._me != min(alive, default=""):
             return {}
         return moves(leases, alive, MOVES, self._barred)
+
+    def _all_wanted(
+        self, leases: Collection[LeaseRow], able: Collection[str]
+    ) -> dict[str, str]:
+        """Choose for each lease of a drained node who is to have it, once."""
+        mine = [row for row in leases if row.owner == self._me]
+        left = [
+            row.name
+            for row in mine
+            if row.wanted not in able or row.name in self._barred.get(row.wanted, ())
+        ]
+        found = homes(left, leases, able, self._barred)
+        return {name: node for name, node in found.items() if node}

@@ -36,6 +36,8 @@ class NodeRow(msgspec.Struct, frozen=True):
     """Grows while the node is alive; only whether it changes counts."""
 
     state: NodeState = "up"
+    is_drained: bool = False
+    """Whether an operator has it give all away, and take nothing meanwhile."""
 
 
 class LeaseRow(msgspec.Struct, frozen=True):

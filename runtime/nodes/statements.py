@@ -11,7 +11,7 @@ Values are named as psycopg does it: `%(node)s`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -65,10 +65,17 @@ END $$;
 
 FENCE = "SELECT fence(%(node)s, %(fence)s, %(group)s, %(names)s, %(epochs)s)"
 
+DRAINED = """
+ALTER TABLE node ADD COLUMN is_drained boolean NOT NULL DEFAULT false;
+"""
+
 JOIN_NODE = """INSERT INTO node(id, incarnation, beat, state)
     VALUES (%(node)s, 1, 0, 'up') ON CONFLICT (id) DO UPDATE
-    SET incarnation = node.incarnation + 1, beat = 0, state = 'up'
+    SET incarnation = node.incarnation + 1, beat = 0, state = 'up',
+        is_drained = node.is_drained AND %(is_again)s
     RETURNING incarnation"""
+"""Another process of this name takes work again; a new life of the same does not."""
+
 JOIN_WRITER = """INSERT INTO writer(node, fence, last_group)
     VALUES (%(node)s, 1, 0) ON CONFLICT (node) DO UPDATE
     SET fence = writer.fence + 1, last_group = 0
@@ -86,7 +93,7 @@ REMOVE_LEASES = """DELETE FROM lease WHERE starts_with(name, %(kind)s)
 BEAT = """UPDATE node SET beat = beat + 1
     WHERE id = %(node)s AND incarnation = %(incarnation)s AND state = 'up'
     RETURNING beat"""
-READ_NODES = "SELECT id, incarnation, beat, state FROM node"
+READ_NODES = "SELECT id, incarnation, beat, state, is_drained FROM node"
 READ_LEASES = "SELECT name, owner, epoch, wanted FROM lease"
 
 DECLARE_FENCED = """UPDATE node SET state = 'fenced'
@@ -119,8 +126,10 @@ LIVES = """SELECT id FROM node
 """Locks the row of a node that is about to take free leases: until its commit no other
 node can declare it dead and take over from it."""
 
-WANT = """UPDATE lease SET wanted = %(wanted)s
-    WHERE name = %(name)s AND epoch = %(epoch)s RETURNING name"""
+WANT = """UPDATE lease SET wanted = next.wanted
+    FROM unnest(%(names)s::text[], %(wanted)s::text[], %(epochs)s::bigint[])
+    AS next(name, wanted, epoch)
+    WHERE lease.name = next.name AND lease.epoch = next.epoch RETURNING lease.name"""
 LEAVE = """UPDATE node SET state = 'left'
     WHERE id = %(node)s AND incarnation = %(incarnation)s AND state = 'up'
     RETURNING id"""
@@ -146,9 +155,13 @@ def fence(claim: Fence) -> Statement:
     return Statement(FENCE, values | {"names": names, "epochs": epochs})
 
 
-def join(node: str) -> tuple[Statement, ...]:
-    """Begin a new life: what an earlier one still sends is refused from here on."""
-    values = {"node": node}
+def join(node: str, *, is_again: bool = False) -> tuple[Statement, ...]:
+    """Begin a new life: what an earlier one still sends is refused from here on.
+
+    Args:
+        is_again: whether this process was the node before.
+    """
+    values = {"node": node, "is_again": is_again}
     return tuple(Statement(x, values) for x in (JOIN_NODE, JOIN_WRITER, JOIN_LEASES))
 
 
@@ -194,6 +207,18 @@ def adopt(node: str, incarnation: int, names: Iterable[str]) -> tuple[Statement,
     """Take leases that nobody has; when the first gives no row, another took over."""
     own = {"node": node, "incarnation": incarnation}
     return Statement(LIVES, own), give("", dict.fromkeys(names, node))
+
+
+def want(moves: Mapping[str, str], epochs: Mapping[str, int]) -> Statement:
+    """Have leases given by their owners to these nodes, if they are as they were read.
+
+    Args:
+        moves: by lease the node that is to have it.
+        epochs: the epoch of each.
+    """
+    names = sorted(moves)  # two that want the same lock it in the same order
+    values = {"names": names, "wanted": [moves[name] for name in names]}
+    return Statement(WANT, values | {"epochs": [epochs[name] for name in names]})
 
 
 def give_own(node: str, owners: dict[str, str]) -> tuple[Statement, ...]:

@@ -277,7 +277,13 @@ ALTER TABLE change DROP CONSTRAINT change_pkey;
 ALTER TABLE change ADD PRIMARY KEY(topic, node);
 """
 
-MIGRATIONS: Sequence[str] = (STEP_1, STEP_NODES, STEP_PARTS, STEP_HANDOVER)
+MIGRATIONS: Sequence[str] = (
+    STEP_1,
+    STEP_NODES,
+    STEP_PARTS,
+    STEP_HANDOVER,
+    statements.DRAINED,
+)
 
 TABLES = (
     "inbox",

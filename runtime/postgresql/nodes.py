@@ -32,7 +32,9 @@ SESSIONS = """SELECT pid FROM pg_stat_activity
 END_OWN = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE starts_with(application_name, %s) AND pid <> pg_backend_pid()
     AND datname = current_database() AND wait_event = 'ClientRead'"""
-CARDS = """SELECT node.id, node.state, node.beat, card.card, EXISTS (
+# In tables of an earlier release, which are read before they change, nobody is drained.
+CARDS = """SELECT node.id, node.state, node.beat,
+    coalesce((to_jsonb(node.*)->>'is_drained')::boolean, false), card.card, EXISTS (
         SELECT FROM pg_stat_activity AS session
         WHERE session.datname = current_database()
         AND starts_with(session.application_name, 'callboard/' || node.id || '/'))
@@ -42,8 +44,7 @@ PUT_CARD = """INSERT INTO node_card(node, card, settings) VALUES (%s, %s, %s)
     SET card = excluded.card, settings = excluded.settings"""
 READ_CARDS = "SELECT node, card FROM node_card"
 SETTINGS = "SELECT settings FROM node_card WHERE node = %s"
-WANT = """UPDATE lease SET wanted = %s WHERE name = %s AND owner = %s
-    RETURNING name"""
+SET_DRAINED = "UPDATE node SET is_drained = %s WHERE id = %s RETURNING id"
 REMOVE_NODE = """DELETE FROM node WHERE id = %s AND NOT EXISTS
     (SELECT FROM lease WHERE owner = node.id) RETURNING id"""
 REMOVE_WRITER = "DELETE FROM writer WHERE node = %s"
@@ -92,6 +93,9 @@ class KnownNode(msgspec.Struct, frozen=True):
     card: NodeCard
     is_connected: bool
     """Whether it has a session with the database."""
+
+    is_drained: bool = False
+    """Whether it was told to give all away, and to take nothing meanwhile."""
 
 
 class NodesLook(msgspec.Struct, frozen=True):
@@ -147,7 +151,8 @@ class NodeDesk:
             claim(db, self._server.name, is_node=True)
             migrate(db, self._server.name)
             with db.transaction():
-                joined = [self._run(db, each) for each in statements.join(self._node)]
+                steps = statements.join(self._node, is_again=self._has_joined)
+                joined = [self._run(db, each) for each in steps]
                 for step in statements.set_leases(self._node, ACCOUNT, accounts):
                     self._run(db, step)
                 db.execute(PUT_CARD, (self._node, msgspec.json.encode(card), settings))
@@ -229,10 +234,9 @@ class NodeDesk:
                         raise self._fenced()
                     self._run(db, take)
                 has_moved = True
-            epochs = {row.name: row.epoch for row in look.leases}
-            for name, to in plan.want.items():
-                values = {"name": name, "wanted": to, "epoch": epochs[name]}
-                rows_of_named(db, statements.WANT, values)
+            if plan.want:
+                epochs = {row.name: row.epoch for row in look.leases}
+                self._run(db, statements.want(plan.want, epochs))
         return has_moved
 
     def _fenced(self) -> FencedError:
@@ -257,11 +261,9 @@ class NodeDesk:
     def announce(self, owners: dict[str, str], look: NodesLook) -> None:
         """Say to whom leases will be given, so that they look more often."""
         epochs = {row.name: row.epoch for row in look.leases if row.owner == self._node}
+        moves = {name: to for name, to in owners.items() if name in epochs}
         with self._server.told():
-            db = self._connected()
-            for name in owners.keys() & epochs.keys():
-                values = {"name": name, "wanted": owners[name], "epoch": epochs[name]}
-                rows_of_named(db, statements.WANT, values)
+            self._run(self._connected(), statements.want(moves, epochs))
 
     def leave(self) -> None:
         """Say that this node has ended, so that nobody waits for a sign of life."""
@@ -346,8 +348,9 @@ def _known(db: Db) -> list[KnownNode]:
     if (version_of(db) or 0) < 2:
         return []
     found: list[KnownNode] = []
-    for node, state, beat, card, is_connected in rows_of(db, CARDS):
-        found.append(KnownNode(node, state, beat, read_card(card), is_connected))
+    for node, state, beat, is_drained, card, is_connected in rows_of(db, CARDS):
+        read = read_card(card)
+        found.append(KnownNode(node, state, beat, read, is_connected, is_drained))
     return found
 
 
@@ -378,11 +381,15 @@ class NodesFromOutside:
 
         return self._call(work)
 
-    def want(self, name: str, node: str, to: str) -> bool:
-        """Have a node give a lease to another; False: it has not got it."""
+    def set_drained(self, node: str, *, is_drained: bool) -> bool:
+        """Have a node give all away and take nothing, or take work again.
+
+        Returns:
+            False: there is no such node.
+        """
 
         def work(db: Db) -> bool:
-            return bool(rows_of(db, WANT, (to, name, node)))
+            return bool(rows_of(db, SET_DRAINED, (is_drained, node)))
 
         return self._call(work)
 

@@ -2,7 +2,9 @@
 
 `CALLBOARD_FAULTS=200 pytest -m live tests/live/test_nodes.py -k nothing_is_lost` makes
 200 faults; `CALLBOARD_FIGURES=FILE` writes after each how long people have waited;
-`CALLBOARD_FAIL_OVERS` says how often the database moves to its standby.
+`CALLBOARD_FAIL_OVERS` says how often the database moves to its standby,
+`CALLBOARD_MOVES` how often a node gives its work away; in a quarter of these nothing
+happens, to compare with.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import socket
 import sys
 from collections import Counter
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,8 @@ from wsproto.utilities import LocalProtocolError
 
 from actors.messages.keys import chat_partition
 from connectors.chat.websocket.frames import chat_of
+from runtime.postgresql.nodes import NodesFromOutside
+from runtime.postgresql.server import PostgresqlServer
 from runtime.store.rows import PARTS
 from tests.fakes.store.cut_proxy import CutProxy
 from tests.fakes.telegram.api import FakeTelegram
@@ -40,6 +45,7 @@ from tests.support.store.postgresql import PORT, ServerProcess, use_standby
 
 FAULTS = int(os.environ.get("CALLBOARD_FAULTS", "20"))
 FAIL_OVERS = int(os.environ.get("CALLBOARD_FAIL_OVERS", "2"))
+MOVED = int(os.environ.get("CALLBOARD_MOVES", "4"))
 FIGURES = os.environ.get("CALLBOARD_FIGURES", "")
 NAMES = ("a", "b", "c")
 
@@ -52,6 +58,15 @@ CUT = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE starts_with(application_name, 'callboard')"""
 OLD = "application_name=callboard/"
 TRIES = 10
+
+THOUGHT = 0.3
+"""Seconds that people think before they write again."""
+
+MOVES = ("calm", "drain", "end", "command")
+"""How a node gives its work away: told to in the database, by SIGTERM, and by a
+command, whose start takes processor time, too; and for comparison, not at all."""
+
+HAS = "SELECT count(*)::int FROM lease WHERE owner = %s"
 
 SLOWLY = " ".join(map(str, range(20)))
 """What takes a while to say."""
@@ -292,7 +307,7 @@ class Nodes(Company):
         found = self.silences()
         done = f"{len(self.faults)} faults, {self.answered} messages answered"
         lines = [f"{done}, {self.apologies} of them with an apology"]
-        for kind in ("", *KINDS):
+        for kind in dict.fromkeys(("", *(kind for kind, *_ in self.faults))):
             waits = sorted(x for name, x in found if kind in {"", name})
             took = [e - b for name, b, e in self.faults if kind in {"", name}]
             if waits:
@@ -417,6 +432,96 @@ async def test_nothing_is_lost_or_doubled_by_three_nodes(tmp_path: Path) -> None
         check(nodes, FAULTS)
         assert "Traceback" not in nodes.log()
         nodes.write_figures("nothing was lost, doubled or out of order\n")
+    finally:
+        nodes.end()
+
+
+class MovedNodes(Nodes):
+    """Three nodes that give their work away, and people who think between messages.
+
+    So there is processor time left: what they wait for is the move, not their turn.
+    """
+
+    async def talk(self, chat: int) -> None:
+        """Write one message after the other, and think a while after each answer."""
+        while not self.is_over:
+            number, before = self.sent[chat], trio.current_time()
+            self.asked[chat] = before
+            answer = ""
+            while not answer:
+                answer = await self.ask(f"chat{chat}", f"{chat}-{number}")
+            assert answer == f"you said {chat}-{number}"
+            self.waited.append((chat, self.asked.pop(chat), trio.current_time()))
+            self.sent[chat] += 1
+            self.answered += 1
+            await trio.sleep(THOUGHT)
+
+    async def fault(self, kind: str) -> None:
+        """Have the node that runs the company give all away; or nothing happens.
+
+        What is measured ends when others have all, and people were answered by them. A
+        new process begins after that, as it would on a machine of its own.
+        """
+        owner = await trio.to_thread.run_sync(self.owner)
+        if kind == "end":
+            assert await self.finish(owner, signal.SIGTERM) == 0
+        if kind == "drain":
+            await trio.to_thread.run_sync(self.drain, owner)
+        if kind == "command":
+            variables = self.variables(owner)
+            command = partial(run, "nodes", "drain", owner, folder=self.folder)
+            done = await trio.to_thread.run_sync(partial(command, **variables))
+            assert done.code == 0, done.said
+        await self.wait_answers(4 * CHATS)
+        await self.wait_everybody()
+
+    def drain(self, owner: str) -> None:
+        """Have a node drained, without a command's own start, until it has nothing."""
+        outside = NodesFromOutside(PostgresqlServer(self.database.dsn("postgres")))
+        assert outside.set_drained(owner, is_drained=True)
+        with psycopg.connect(self.database.dsn("postgres"), autocommit=True) as db:
+            while db.execute(HAS.encode(), (owner,)).fetchone() != (0,):
+                db.execute("SELECT pg_sleep(0.05)")
+
+    async def mend(self) -> None:
+        """Have all nodes work again."""
+        for name in NAMES:
+            if name not in self.running:
+                await trio.to_thread.run_sync(self.begin, name)
+        outside = NodesFromOutside(PostgresqlServer(self.database.dsn("postgres")))
+        for name in NAMES:
+            resume = partial(outside.set_drained, name, is_drained=False)
+            assert await trio.to_thread.run_sync(resume)
+        while {*(await trio.to_thread.run_sync(self.parts)).values()} != {*NAMES}:
+            await trio.testing.wait_all_tasks_blocked(PAUSE)
+
+
+@pytest.mark.live
+@pytest.mark.timeout(0)
+async def test_nobody_is_kept_waiting_by_a_node_that_gives_its_work_away(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nodes = MovedNodes(tmp_path)
+    try:
+        for name in NAMES:
+            await trio.to_thread.run_sync(nodes.begin, name)
+        async with trio.open_nursery() as nursery:
+            for chat in range(CHATS):
+                nursery.start_soon(nodes.talk, chat)
+            for kind in itertools.islice(itertools.cycle(MOVES), MOVED):
+                with trio.fail_after(4 * PATIENCE):
+                    await nodes.mend()
+                    began = trio.current_time()
+                    await nodes.fault(kind)
+                nodes.faults.append((kind, began, trio.current_time()))
+            nodes.is_over = True
+        for name in [*nodes.running]:
+            assert await nodes.finish(name, signal.SIGTERM) == 0
+        check(nodes, MOVED)
+        assert "Traceback" not in nodes.log()
+        nodes.write_figures()
+        with capsys.disabled():
+            sys.stdout.write(f"\n{nodes.figures()}\n")
     finally:
         nodes.end()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from runtime.nodes import statements as sql
@@ -102,6 +103,7 @@ class Node:
 
     def _begin(self) -> None:
         self.has_begun = False
+        self._has_joined = False
         self.announced = 0.0
         self.rules = Membership(self.name, TTL)
         if self.world.wrong("wall clock"):
@@ -157,7 +159,8 @@ class Node:
 
     def _join(self) -> Steps:
         while True:
-            runs = [modelled(each) for each in sql.join(self.name)]
+            steps = sql.join(self.name, is_again=self._has_joined)
+            runs = [modelled(each) for each in steps]
             sent = self.now()
             try:
                 card = _put_card(self.name, has_begun=False)
@@ -170,6 +173,7 @@ class Node:
             self._incarnation = answers[1][0]["incarnation"]
             self._fence = answers[2][0]["fence"]
             leases = tuple((row["name"], row["epoch"]) for row in answers[3])
+            self._has_joined = True
             self._reset()
             self.rules.joined(sent, Member(self._incarnation, self._fence, leases))
             return
@@ -263,13 +267,11 @@ class Node:
                 self.host.spawn(self._drain(self.holdings[name], to))
 
     def _want(self, moves: dict[str, str], leases: dict[str, Row]) -> Steps:
-        connection = self.connect()
-        for name, to in moves.items():
-            values = {"name": name, "wanted": to, "epoch": leases[name]["epoch"]}
-            try:
-                yield from connection.call([self._statement(sql.WANT, **values)])
-            except (LostError, RefusedError):
-                return
+        if not moves:
+            return
+        epochs = {name: leases[name]["epoch"] for name in moves}
+        with suppress(LostError, RefusedError):
+            yield from self.connect().call([modelled(sql.want(moves, epochs))])
 
     def _take_over(self, plan: TakeOver, leases: dict[str, Row]) -> Steps:
         if self.world.wrong("starts first"):

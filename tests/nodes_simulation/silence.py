@@ -14,7 +14,7 @@ from tests.nodes_simulation.world import CHATS, World
 
 LONGEST = {
     **dict.fromkeys(("crash", "pause", "stop", "cut"), TTL + 2.0),
-    **dict.fromkeys(("join", "leave"), 1.0),
+    **dict.fromkeys(("join", "leave", "drain"), 1.0),
 }
 """By what happens, the longest silence that is promised, in seconds."""
 

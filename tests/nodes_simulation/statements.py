@@ -46,9 +46,13 @@ def holds(txn: Transaction, values: Values) -> bool:
 
 def join_node(txn: Transaction, values: Values) -> Work:
     name = values["node"]
-    row = {"id": name, "incarnation": 1, "beat": 0, "state": "up"}
+    row = {"id": name, "incarnation": 1, "beat": 0, "state": "up", "is_drained": False}
     if (yield from txn.insert(node_key(name), row)):
         return [{"incarnation": 1}]
+
+    def stays_drained(row: Values) -> bool:
+        return bool(row["is_drained"] and values["is_again"])
+
     return (
         yield from txn.update(
             [node_key(name)],
@@ -56,6 +60,7 @@ def join_node(txn: Transaction, values: Values) -> Work:
             incarnation=one_more("incarnation"),
             beat=0,
             state="up",
+            is_drained=stays_drained,
         )
     )
 
@@ -150,11 +155,18 @@ def give_leases(txn: Transaction, values: Values) -> Work:
 
 
 def want(txn: Transaction, values: Values) -> Work:
+    names = values["names"]
+    wanted: dict[str, str] = dict(zip(names, values["wanted"], strict=True))
+    epochs: dict[str, int] = dict(zip(names, values["epochs"], strict=True))
+
+    def next_owner(row: Values) -> str:
+        return wanted[row["name"]]
+
     return (
         yield from txn.update(
-            [lease_key(values["name"])],
-            lambda row: row["epoch"] == values["epoch"],
-            wanted=values["wanted"],
+            [lease_key(name) for name in names],
+            lambda row: row["epoch"] == epochs[row["name"]],
+            wanted=next_owner,
         )
     )
 

@@ -79,6 +79,7 @@ def address() -> Iterator[str]:
             with psycopg.connect(found, autocommit=True) as db:
                 db.execute(sql.WRITER.encode())
                 db.execute(sql.TABLES.encode())
+                db.execute(sql.DRAINED.encode())
             break
         except psycopg.OperationalError:
             threading.Event().wait(0.05)
@@ -97,7 +98,7 @@ def of_life(text: str, node: str = "a", incarnation: int = 1) -> Statement:
 
 
 def want(to: str, epoch: int = 1) -> Statement:
-    return Statement(sql.WANT, {"name": "part/0", "wanted": to, "epoch": epoch})
+    return sql.want({"part/0": to}, {"part/0": epoch})
 
 
 def take_over(beat: int = 0) -> list[Step]:
@@ -168,6 +169,7 @@ class OnModel:
         for name in "abc":
             tables = self.server.tables
             node = {"id": name, "incarnation": 1, "beat": 0, "state": "up"}
+            node |= {"is_drained": False}
             tables["node"]["node", name] = node
             writer = {"node": name, "fence": 1, "last_group": 0}
             tables["writer"]["writer", name] = writer

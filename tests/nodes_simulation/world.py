@@ -29,7 +29,7 @@ from tests.nodes_simulation.server import (
     Transaction,
     Work,
 )
-from tests.nodes_simulation.statements import modelled
+from tests.nodes_simulation.statements import modelled, node_key
 
 PARTS = 4
 CHATS = 6
@@ -54,6 +54,7 @@ KINDS = (
     "jump",
     "join",
     "leave",
+    "drain",
 )
 
 
@@ -407,7 +408,8 @@ class World:
 
     def _plan_faults(self) -> None:
         for kind in self.kinds:
-            for _ in range(1 if kind in {"join", "leave"} else self.dice.randint(1, 3)):
+            is_once = kind in {"join", "leave", "drain"}
+            for _ in range(1 if is_once else self.dice.randint(1, 3)):
                 at = self.dice.uniform(3.0, FAULTS_END)
                 self.loop.after(at, partial(self._strike, kind))
 
@@ -428,7 +430,10 @@ class World:
             node = self.dice.choice(up)
             if kind in {"crash", "pause", "cut"}:
                 self.checks.struck(node.name)
-            self._strike_node(kind, node)
+            strike = (
+                self._drain if kind == "drain" else partial(self._strike_node, kind)
+            )
+            strike(node)
 
     def _lose_replica(self) -> None:
         if self._waiting or self.loop.now < self._replica_back:
@@ -466,6 +471,21 @@ class World:
         else:
             self._fates[name].append(kind)
             self._trouble(name, 30.0)
+
+    def _drain(self, node: Node) -> None:
+        """Have a node give all away, and later take work again, as an operator does."""
+
+        def order(*, is_drained: bool) -> None:
+            self.server.connect("operator").send(
+                lambda txn: txn.update(
+                    [node_key(node.name)], lambda _: True, is_drained=is_drained
+                ),
+                lambda _: None,
+            )
+
+        order(is_drained=True)
+        seconds = self.dice.choice((5.0, 20.0))
+        self.loop.after(seconds, partial(order, is_drained=False))
 
     # ------------------------------------------------------------------------ run
 

@@ -465,8 +465,8 @@ async def test_who_leaves_gives_early_to_who_answers_and_is_given_nothing(
             await node.wait_turn()
             node.note_begun()
             await node.prepare_to_leave()
-            assert len(node.parts()[1]) == PARTS
-            assert not node.heirs(), "nobody answers yet who could go on"
+            assert len(node.parts()[0]) == PARTS
+            assert not node.parts()[1], "nobody answers yet who could go on"
             other.note_begun()
             await other.look()
             await node.look()

@@ -15,27 +15,34 @@ import trio
 import trio.testing
 from msgspec.structs import replace
 
+from actors.journal.commits import as_enqueue
 from actors.messages.keys import chat_partition
 from actors.services import Duties
 from connectors.app.reload.reload import SettingsSource
-from connectors.app.sharing import SharedWork
+from connectors.app.sharing import PARTS_AT_ONCE, SharedWork
+from connectors.app.shutdown import Drain
+from connectors.chat.telegram.platform import TelegramConfig
 from connectors.commands.serve import (
+    WANTED,
     Ends,
     Hangup,
     ServiceNotifier,
+    _end_company,
     _run_node,
 )
 from connectors.config.app import AppConfig, ConnectorConfig, HttpConfig
 from connectors.settings.load import load_app
+from connectors.web.page.platform import PageConfig
 from runtime import __version__
 from runtime.clock import SystemClock
-from runtime.nodes.rows import COMPANY
+from runtime.nodes.rows import ACCOUNT, COMPANY, PART
 from runtime.postgresql.nodes import NodeCard, NodeDesk, NodesFromOutside
 from runtime.postgresql.server import Db, PostgresqlServer, rows_of
-from runtime.store.rows import Claim, Commit, Defer
+from runtime.store.rows import Claim, Commit, Defer, Settle
 from runtime.telemetry.logs import Redactor
 from tests.connectors.app.test_nodes import PATIENCE, free_port
-from tests.fakes.actors.neighbours import words
+from tests.fakes.actors.neighbours import saying, words
+from tests.fakes.company.company import TrioClock
 from tests.fakes.store.in_memory import MemoryStore
 from tests.processes.channels.test_telegram import MORE, is_answered, telegram, wait
 from tests.support.chat.telegram_bed import ZOE
@@ -309,6 +316,8 @@ def chat_of(name: str) -> str:
 class SlowToGive:
     """A node whose server is away when it gives its part away."""
 
+    gives_all = False
+
     def parts(self) -> tuple[frozenset[int], frozenset[int]]:
         """Give its part, which another is to have."""
         return frozenset({7}), frozenset({7})
@@ -343,7 +352,8 @@ async def test_who_leaves_gives_away_what_waits_for_a_later_try() -> None:
     http: dict[str, ConnectorConfig] = {"http": HttpConfig()}
     app: Any = SimpleNamespace(store=store, clock=clock)
     rest: Any = SimpleNamespace(config=AppConfig(connectors=http))
-    seat: Any = SimpleNamespace(node=None, duties=Duties())
+    node = SimpleNamespace(gives_all=False)
+    seat: Any = SimpleNamespace(node=node, duties=Duties())
     parts = {"put off": 1, "behind it": 1, "due soon": 2, "running": 3, "unreadable": 4}
     for name, part in parts.items():
         row = replace(heard(name, connector="http"), part=part, stream=f"chat {part}")
@@ -356,8 +366,190 @@ async def test_who_leaves_gives_away_what_waits_for_a_later_try() -> None:
             await store.commit(Commit(at=1.0, defers=(due,)))
     work, among = SharedWork(app, seat, rest, rest), frozenset({1, 2, 3, 4})
     assert await work._busy(among) == among, "a node that stays will work on all"
-    work._is_leaving = True
+    node.gives_all = True
     assert await work._busy(among) == {2, 3}
+
+
+class Giving:
+    """A node that gives leases away, and notes what was worked on meanwhile."""
+
+    look_every = 1.0
+
+    def __init__(self, duties: Duties, *going: str) -> None:
+        self.gives_all = True
+        self.duties = duties
+        self.leases = dict.fromkeys(going, "b")
+        self.given: list[list[str]] = []
+        self.working: list[frozenset[int]] = []
+        """At each giving away, the parts that were worked on here still."""
+
+    def heirs(self) -> dict[str, str]:
+        """Give what others are to have."""
+        return self.leases
+
+    def parts(self) -> tuple[frozenset[int], frozenset[int]]:
+        """Give the parts that it has, all of which others are to have."""
+        mine = frozenset(int(x.removeprefix(PART)) for x in self.leases if PART in x)
+        return mine, mine
+
+    def is_entered(self, part: int) -> bool:
+        """Nobody writes just now."""
+        return part < 0
+
+    async def wait_changed(self, within: float) -> None:
+        """Wait until leases may have changed hands."""
+        await trio.sleep(within)
+
+    def accounts(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Give the connectors that it has, all of which others are to have."""
+        found = (x.removeprefix(ACCOUNT) for x in self.leases if ACCOUNT in x)
+        mine = frozenset(found)
+        return mine, mine
+
+    async def wait_wanted(self) -> None:
+        """Wait for ever: nobody wants the company."""
+        await trio.sleep_forever()
+
+    async def wait_written(self) -> None:
+        """Wait for ever: nobody writes."""
+        await trio.sleep_forever()
+
+    async def give(self, names: Iterable[str]) -> None:
+        """Give leases away."""
+        self.given.append(sorted(names))
+        self.working.append(self.duties.parts or frozenset())
+        for name in self.given[-1]:
+            del self.leases[name]
+
+
+class Settled:
+    """Settings that are as they are, and connectors that end at once."""
+
+    def __init__(self, **connectors: ConnectorConfig) -> None:
+        self.config = AppConfig(connectors=connectors)
+
+    async def renew_connectors(self) -> None:
+        """End those that are to."""
+        await trio.lowlevel.checkpoint()
+
+
+def shared_work(
+    node: Giving, store: MemoryStore, duties: Duties, **connectors: ConnectorConfig
+) -> SharedWork:
+    """Make what gives a node's work away, without a company around it."""
+    clock, rest = TrioClock(), Settled(**connectors)
+    system: Any = SimpleNamespace(
+        find=dict[str, object]().get, kernel=SimpleNamespace(names=[])
+    )
+
+    def drain_of(names: Iterable[str], *, has_moved: bool) -> Drain:
+        return Drain(system, store, clock, [*names], duties=duties, has_moved=has_moved)
+
+    app: Any = SimpleNamespace(
+        store=store,
+        clock=clock,
+        system=system,
+        drain_of=drain_of,
+        transports=dict.fromkeys(connectors),
+    )
+    seat: Any = SimpleNamespace(
+        node=node, duties=duties, accounts=frozenset({"ann", "ben"}), runs_rest=True
+    )
+    reloading: Any = rest
+    forwarder: Any = None
+    return SharedWork(app, seat, reloading, forwarder)
+
+
+async def test_parts_go_a_few_at_a_time_and_none_waits_for_an_answer_in_another(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    duties, store, count = Duties(), MemoryStore(), 2 * PARTS_AT_ONCE + 3
+    duties.parts = frozenset(range(count))
+    node = Giving(duties, *(f"{PART}{number}" for number in range(count)))
+    row = replace(heard("one", connector="http"), part=5, stream="chat 5")
+    body = msgspec.json.encode(words())
+    await store.commit(Commit(at=1.0, accepts=(replace(row, body=body),)))
+    await store.commit(Commit(at=1.0, claims=(Claim("one", 1),)))
+    work = shared_work(node, store, duties, http=HttpConfig())
+    left = trio.Event()
+    async with trio.open_nursery() as nursery:
+
+        async def wait_left() -> None:
+            await work.wait_left()
+            left.set()
+
+        nursery.start_soon(wait_left)
+        nursery.start_soon(work.leave)
+        await trio.testing.wait_all_tasks_blocked()
+        assert [len(names) for names in node.given] == [PARTS_AT_ONCE] * 2 + [2]
+        all_parts = set(range(count))
+        for names, working in zip(node.given, node.working, strict=True):
+            gone = {int(name.removeprefix(PART)) for name in names}
+            assert working == all_parts - gone, "only these are silent"
+            all_parts -= gone
+        assert node.heirs() == {f"{PART}5": "b"}
+        assert duties.parts == {5}
+        assert not left.is_set()
+        settle = Settle("one", "replied")
+        await store.commit(Commit(at=2.0, settles=(settle,)))
+        await left.wait()
+        assert autojump_clock.current_time() <= 1.0, "with the next look"
+        nursery.cancel_scope.cancel()
+    assert duties.parts == set()
+
+
+async def test_a_bot_that_has_said_all_waits_for_no_other_and_none_for_ever(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    duties, store = Duties(), MemoryStore()
+    duties.parts, duties.accounts = frozenset(), frozenset({"ann", "ben"})
+    duties.is_shared = duties.is_leased = lambda _: True
+    accounts = {name: f"{ACCOUNT}{name}" for name in ("ann", "ben")}
+    node = Giving(duties, *accounts.values())
+    said = replace(as_enqueue(saying(2), 7), connector="ann")
+    await store.commit(Commit(at=1.0, deliveries=(said,)))
+    bot = TelegramConfig(accounts={})
+    work = shared_work(node, store, duties, ann=bot, ben=bot)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(work.leave)
+        await trio.testing.wait_all_tasks_blocked()
+        assert node.given == [[accounts["ben"]]]
+        assert duties.accounts == {"ann"}
+        await work.wait_left()
+        within = AppConfig().limits.drain_timeout
+        assert within <= autojump_clock.current_time() <= within + 2.0
+        nursery.cancel_scope.cancel()
+    assert node.given[1:] == [[accounts["ann"]]]
+
+
+async def test_what_is_not_shared_goes_when_it_is_at_rest_if_still_wanted(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    duties, store = Duties(), MemoryStore()
+    duties.parts = frozenset()
+    duties.is_shared = lambda _: False
+    node = Giving(duties, COMPANY)
+    row = replace(heard("one", connector="page"), part=5, stream="chat 5")
+    body = msgspec.json.encode(words())
+    await store.commit(Commit(at=1.0, accepts=(replace(row, body=body),)))
+    work = shared_work(node, store, duties, page=PageConfig())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(work._give_rest)
+        await trio.testing.wait_all_tasks_blocked()
+        assert not node.given
+        assert duties.has_rest, "its doors are open"
+        node.leases.clear()  # who was to have it has gone
+    assert not node.given
+    node.leases[COMPANY] = "b"
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(work._give_rest)
+        await trio.testing.wait_all_tasks_blocked()
+        await store.commit(Commit(at=2.0, claims=(Claim("one", 1),)))
+        settle = Settle("one", "replied")
+        await store.commit(Commit(at=2.0, settles=(settle,)))
+    assert node.given == [[COMPANY]]
+    assert not duties.has_rest
+    assert autojump_clock.current_time() < 1.0
 
 
 class GivenBot:
@@ -397,3 +589,32 @@ async def test_a_bot_that_cannot_be_begun_for_want_of_a_file_is_begun_later() ->
             await node.is_begun.wait()
             nursery.cancel_scope.cancel()
     assert node.tries == 2
+
+
+@pytest.mark.parametrize(
+    ("reason", "is_told"), [("asked to over a connector", True), (WANTED, False)]
+)
+async def test_a_company_that_was_told_to_end_is_not_begun_again(
+    reason: str, *, is_told: bool
+) -> None:
+    ends = Ends(Hangup(), trio.Event(), ServiceNotifier({}), may_begin_anew=False)
+    left: list[str] = []
+
+    class Leaving:
+        async def prepare_to_leave(self) -> None:
+            left.append("prepared")
+
+        async def wait_seen(self) -> None:
+            left.append("seen")
+
+    async def drain(within: float) -> bool:
+        left.append(f"drained within {within}")
+        return True
+
+    seat = SimpleNamespace(node=Leaving())
+    app: Any = SimpleNamespace(seat=seat, clock=SystemClock(), drain=drain)
+    reloading: Any = SimpleNamespace(config=AppConfig())
+    await _end_company(app, reloading, ends, reason)
+    assert ends.is_told.is_set() == is_told
+    # Others were to have it for as long already, if they want it.
+    assert left == ["prepared", "seen"] * is_told + ["drained within 10.0"]

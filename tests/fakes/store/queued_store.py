@@ -20,7 +20,7 @@ class QueuedStore(MemoryStore):
     def __init__(self) -> None:
         super().__init__()
         self.is_open = True
-        self._queue: deque[tuple[Commit, Done]] = deque()
+        self.held: deque[tuple[Commit, Done]] = deque()
 
     async def commit(self, commit: Commit) -> Committed:
         """Store one unit, and come back when it is written."""
@@ -32,7 +32,7 @@ class QueuedStore(MemoryStore):
             outcomes.append(outcome)
             told.set()
 
-        self._queue.append((commit, done))
+        self.held.append((commit, done))
         if self.is_open:
             self.open()
         await told.wait()
@@ -43,5 +43,5 @@ class QueuedStore(MemoryStore):
     def open(self) -> None:
         """Write what waits, and what comes from now on."""
         self.is_open = True
-        while self._queue:
-            self.submit(*self._queue.popleft())
+        while self.held:
+            self.submit(*self.held.popleft())

@@ -118,6 +118,49 @@ def test_who_leaves_gives_to_whom_it_said_as_long_as_that_node_is_there() -> Non
     assert found == {row.name: "b" for row in left}
 
 
+def test_who_is_drained_has_others_want_all_and_gives_it_when_they_have_seen() -> None:
+    rules = joined()
+    rows = [NodeRow("a", 1, 0, is_drained=True), NodeRow("b", 1, 0)]
+    mine, free = LeaseRow("part/1", "a", 1), LeaseRow("part/2", "", 0)
+    found = rules.plan(0.0, rows, [mine, free])
+    assert (found.want, found.drain, found.adopt) == ({"part/1": "b"}, {}, {})
+    assert rules.gives_all
+    told = LeaseRow("part/1", "a", 1, wanted="b")
+    found = rules.plan(0.1, rows, [told])
+    assert (found.want, found.drain) == ({}, {})
+    assert rules.plan(1.2, rows, [told]).drain == {"part/1": "b"}
+
+
+@pytest.mark.parametrize("others", [[], [NodeRow("b", 1, 0, is_drained=True)]])
+def test_who_is_drained_works_on_while_nobody_else_may(others: list[NodeRow]) -> None:
+    rules, free = joined(), LeaseRow("part/2", "", 0)
+    rows = [NodeRow("a", 1, 0, is_drained=True), *others]
+    found = rules.plan(0.0, rows, [LeaseRow("part/1", "a", 1), free])
+    assert (found.want, found.drain) == ({}, {})
+    assert found.adopt == {} if others else {"part/2": "a"}
+    assert not rules.gives_all
+
+
+def test_who_is_drained_gives_nothing_to_who_only_starts_and_gets_nothing() -> None:
+    rows = [NodeRow("a", 1, 0, is_drained=True), NodeRow("b", 1, 0)]
+    leases = [LeaseRow("part/1", "a", 1), LeaseRow("part/2", "b", 1, wanted="a")]
+    found = joined().plan(0.0, rows, leases, begun={"a"})
+    assert (found.want, found.drain) == ({}, {})
+    other = joined("b")
+    for now in (0.0, 1.2, 2 * TTL + 1.0):
+        found = other.plan(now, rows, leases, begun={"a", "b"})
+        assert (found.want, found.drain) == ({}, {}), "what was to go to it stays"
+
+
+def test_to_be_drained_is_no_sign_of_life() -> None:
+    suspicion = Suspicion("a", TTL)
+    found: tuple[NodeRow, ...] = ()
+    for now in range(8):
+        row = NodeRow("b", 1, 7, is_drained=now > 3)
+        found = suspicion.read(float(now), [row])
+    assert [row.id for row in found] == ["b"]
+
+
 def test_a_lease_of_a_node_that_is_gone_or_of_nobody_finds_an_owner() -> None:
     rules = joined()
     gone = NodeRow("b", 2, 5, "fenced")

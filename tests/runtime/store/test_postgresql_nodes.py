@@ -348,10 +348,10 @@ def test_operators_see_nodes_move_the_company_and_forget_who_is_gone() -> None:
         assert known[0].card == CARD
         assert [each.name for each in leases if each.owner == "a"] == [COMPANY]
         assert len(leases) == 1 + PARTS
-        assert not outside.want(COMPANY, "b", "a")
-        assert outside.want(COMPANY, "a", "b")
-        wanted = [each.wanted for each in a.desk.beat().leases if each.name == COMPANY]
-        assert wanted == ["b"]
+        assert not outside.set_drained("c", is_drained=True)
+        assert outside.set_drained("a", is_drained=True)
+        drained = [each.id for each in a.desk.beat().nodes if each.is_drained]
+        assert drained == [x.id for x in outside.read()[0] if x.is_drained] == ["a"]
         assert not outside.remove("a")  # it has the company
         a.desk.give({COMPANY: "b"})
         a.desk.leave()
@@ -371,7 +371,20 @@ def test_a_node_that_lost_its_session_stays_out_while_another_process_has_the_da
                 a.desk.beat()
 
 
-def test_draining_names_the_node_that_got_the_company_in_the_end(
+def test_a_drained_node_stays_so_in_a_new_life_but_not_as_a_new_process() -> None:
+    with nodes("a") as (a,):
+        outside = NodesFromOutside(PostgresqlServer(shared_process().dsn("callboard")))
+        assert outside.set_drained("a", is_drained=True)
+        a.desk.join(CARD, b"{}")
+        assert [row.is_drained for row in a.desk.beat().nodes] == [True]
+        a.desk.drop()
+        other = NodeDesk(PostgresqlServer(shared_process().dsn("callboard")), "a", 5.0)
+        other.join(CARD, b"{}")
+        assert [row.is_drained for row in other.beat().nodes] == [False]
+        other.drop()
+
+
+def test_draining_waits_until_all_is_given_and_names_who_got_the_company(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CB_DSN", shared_process().dsn("callboard"))
@@ -380,12 +393,27 @@ def test_draining_names_the_node_that_got_the_company_in_the_end(
     with nodes("a", "b", "c") as (a, *_), ThreadPoolExecutor(1) as pool:
         words = ["drain", "a", "--config", str(path), "--wait", "20"]
         ended = pool.submit(CliRunner().invoke, command, words)
-        wanted = ""
-        while not (wanted or ended.done()):
-            wanted = max(each.wanted for each in a.desk.beat().leases)
-        other = "b" if wanted == "c" else "c"
-        a.desk.give({COMPANY: other})
-        assert ended.result().output == f"node {other} runs the company now\n"
+        while not (any(x.is_drained for x in a.desk.beat().nodes) or ended.done()):
+            pass
+        a.desk.give({COMPANY: "c"})
+        assert ended.result().output == (
+            "node a is drained: others do all of its work\n"
+            "node c runs the company now\n"
+        )
+        for words, said in (
+            (["resume", "a"], "node a takes work again: it is given its share"),
+            (["resume", "a"], "node a is not drained"),
+            (["drain", "d"], "there is no node 'd'"),
+        ):
+            done = CliRunner().invoke(command, [*words, "--config", str(path)])
+            assert said in done.output
+        assert not any(row.is_drained for row in a.desk.beat().nodes)
+        for each in "bc":
+            words = ["drain", each, "--config", str(path), "--wait", "0"]
+            said = CliRunner().invoke(command, words).output
+            assert ("still has the company" in said) == (each == "c")
+        done = CliRunner().invoke(command, ["drain", "a", "--config", str(path)])
+        assert "no other node can go on" in done.output
 
 
 def test_a_take_over_ends_no_session_of_another_companys_node() -> None:

@@ -38,10 +38,12 @@ from tests.fakes.company.company import (
     until,
 )
 from tests.fakes.company.furnished import changed
+from tests.fakes.store.queued_store import QueuedStore
 
 if TYPE_CHECKING:
     from actors.messages.inbound import ModelRequest
     from actors.services import Services
+    from runtime.store.port import Done
     from runtime.system import ActorSystem
 
     Clock = trio.testing.MockClock
@@ -236,6 +238,37 @@ async def test_a_drain_ends_when_all_is_said(autojump_clock: Clock) -> None:
         write(cast, "c")
         await until(lambda: cast.platform.refused)
     assert errors(cast) == [StoppingError]
+
+
+class HeldStore(QueuedStore):
+    """Holds back all that is handed to it while it is not open."""
+
+    def submit(self, commit: Commit, done: Done) -> None:
+        """Write it, or keep it until it is let."""
+        if self.is_open:
+            super().submit(commit, done)
+        else:
+            self.held.append((commit, done))
+
+
+async def test_a_drain_waits_for_what_was_being_stored_when_the_doors_closed(
+    autojump_clock: Clock,
+) -> None:
+    cast, store = small(99), HeldStore()
+    cast.store = store
+    async with open_company(autojump_clock, cast) as system:
+        store.is_open = False
+        write(cast, "a")
+        await until(lambda: store.held)
+        async with trio.open_nursery() as nursery:
+
+            async def let() -> None:
+                await trio.testing.wait_all_tasks_blocked()
+                store.open()
+
+            nursery.start_soon(let)
+            assert await drain_of(cast, system).run(within=300)
+    assert await cast.inbox() == {"replied": 1}
 
 
 async def test_a_drain_of_nothing_ends_at_once(autojump_clock: Clock) -> None:
