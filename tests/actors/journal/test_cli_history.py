@@ -150,6 +150,8 @@ def test_all_times_are_listed_the_last_one_first(path: Path, capsys: Output) -> 
     assert "ROSES1" in roses
     assert "skipped:missed x10" in missed
     assert "completed" in news
+    assert news.split()[-7:] == ["20", "4", "0.5000", "sum", "up", "the", "news"]
+    assert missed.split()[-7:-4] == ["-", "-", "-"], "nobody was asked"
     assert schedule(path, "history", "--agent", "ben") == 0
     assert capsys.readouterr().out == "Nothing was due that fits.\n"
     assert schedule(path, "history", "--limit", "1", "--json") == 0
