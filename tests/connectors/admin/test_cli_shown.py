@@ -29,6 +29,8 @@ from tests.support.desk import HELP, STREAM, SUM, commit_to, write_database
 ROOT = Path(__file__).parents[3]
 SHOWN = Path(__file__).with_name("shown.txt")
 
+ANEW = "if this is meant: python -m tests.connectors.admin.test_cli_shown"
+
 SETTINGS = f"""
 default_agent = "anna"
 store.path = "callboard.db"
@@ -152,7 +154,8 @@ def shown(folder: Path) -> str:
 
 
 def test_commands_show_the_same_of_the_same(tmp_path: Path) -> None:
-    assert shown(tmp_path).splitlines() == SHOWN.read_text().splitlines()
+    found = shown(tmp_path).splitlines()
+    assert found == SHOWN.read_text().splitlines(), ANEW
 
 
 if __name__ == "__main__":

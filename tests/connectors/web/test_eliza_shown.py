@@ -19,6 +19,8 @@ from tests.fakes.web.eliza import ANNA, API, BEN, SAM, ZERO, ZOE, WebBed, open_w
 
 SHOWN = Path(__file__).with_name("eliza_shown.txt")
 
+ANEW = "if this is meant: python -m tests.connectors.web.test_eliza_shown"
+
 ROOM = {"name": "room", "type": "GROUP", "participantCentralUserIds": [ZOE, ANNA]}
 WORDS = {"content": "hello", "author_id": ZOE, "message_server_id": ZERO}
 SESSION = {"agentId": ANNA, "userId": ZOE, "metadata": {"platform": "test"}}
@@ -99,7 +101,8 @@ async def shown() -> str:
 
 
 async def test_the_same_dialogue_has_the_same_answers() -> None:
-    assert (await shown()).splitlines() == SHOWN.read_text().splitlines()
+    found = (await shown()).splitlines()
+    assert found == SHOWN.read_text().splitlines(), ANEW
 
 
 if __name__ == "__main__":
