@@ -27,21 +27,16 @@ from actors.turn.stream import resume_token_of
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from actors.agents.persona import Persona
+    from actors.config.routes import RoutingConfig
     from actors.messages.inbound import ToolSpec
     from actors.protocol import StartTurn
     from actors.services import Services
     from actors.turn.calling import AnswerListener, Fits
     from actors.turn.stream import AnswerStream
     from runtime.actor.actor import Actor
-
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from actors.agents.persona import Persona
-    from actors.config.routes import RoutingConfig
-    from actors.protocol import StartTurn
 
     Ask = Callable[[ModelRequest, str], Awaitable[str | None]]
 

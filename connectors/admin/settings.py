@@ -18,7 +18,7 @@ import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeGuard
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeGuard
 
 import msgspec
 
@@ -139,37 +139,6 @@ class ProposedSetting(msgspec.Struct, frozen=True, kw_only=True):
     mark: str = ""
     """Tells the text of the file from any other, so that nothing is written over what
     somebody else has changed meanwhile."""
-
-
-class SettingsEditor(Protocol):
-    """Changes settings of a running company by hand; its calls block."""
-
-    def refusal(self, way: Way) -> str:
-        """Say why a setting is not changed here; empty: it may be."""
-        ...
-
-    def propose(self, name: str, text: str | None) -> ProposedSetting:
-        """Check a change.
-
-        Args:
-            text: what it is to be, as TOML has it; None: as it is.
-
-        Raises:
-            MisuseError: there is no such setting, or it is not changed here.
-        """
-        ...
-
-    def write(self, name: str, text: str, mark: str) -> ProposedSetting:
-        """Check a change once more, and write it.
-
-        Args:
-            text: what it is to be.
-            mark: of the proposal that somebody agreed to.
-
-        Raises:
-            MisuseError: it is not changed here, or is wrong; nothing was written.
-        """
-        ...
 
 
 def setting_rows(app: AppConfig, origins: Origins) -> list[Setting]:

@@ -10,7 +10,7 @@ so that supervisors can restart it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 import trio
@@ -64,21 +64,10 @@ def edges_specs(
     return (edges, ChildSpec(name="admin", start=lambda: Admin(admin)))
 
 
-@runtime_checkable
-class OnTheLoop(Protocol):
-    """A transport whose library lives on the asyncio loop, if it says so."""
-
-    @property
-    def needs_loop(self) -> bool:
-        """Whether it does; constant for its life."""
-        ...
-
-
 def needs_loop(transport: Transport) -> bool:
     """Tell whether a connector runs only while the loop does."""
-    return isinstance(transport, ServerTransport) or (
-        isinstance(transport, OnTheLoop) and transport.needs_loop
-    )
+    is_on_loop = bool(getattr(transport, "needs_loop", False))
+    return is_on_loop or isinstance(transport, ServerTransport)
 
 
 class ServeOperators(msgspec.Struct, frozen=True):

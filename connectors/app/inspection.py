@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 import trio
@@ -26,11 +26,11 @@ from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from connectors.admin.nodes import ActByHand, ReadActors, ReadReport
-    from connectors.admin.settings import Origins, SettingsEditor
+    from connectors.admin.settings import Origins
     from connectors.admin.tree import Forest
+    from connectors.app.reload.by_hand import SettingsByHand
     from connectors.config.app import AppConfig
     from connectors.web.page.views.base import Act, ViewSources
-    from runtime.actor.statistics import ActorStatistics
     from runtime.clock import Clock
     from runtime.store.database import Database
     from runtime.store.rows import DeliveryState, InboxState
@@ -56,21 +56,6 @@ FindName = Callable[[Iterable[str], str], str]
 """What `connectors.admin.tree` does."""
 
 
-class ReadTree(Protocol):
-    """What `connectors.admin.tree` does."""
-
-    def __call__(
-        self,
-        actors: Iterable[ActorStatistics],
-        redact: Callable[[str], str],
-        *,
-        top: str,
-        past: str,
-    ) -> Forest:
-        """Put the actors into their tree."""
-        ...
-
-
 def write_tree(
     system: ActorSystem, redact: Callable[[str], str], top: str, past: str
 ) -> bytes:
@@ -81,7 +66,7 @@ def write_tree(
     Raises:
         MisuseError: `top` means no actor, or more than one.
     """
-    read_tree = cast("ReadTree", importlib.import_module(TREE).read_tree)
+    read_tree = cast("Callable[..., Forest]", importlib.import_module(TREE).read_tree)
     find_name = cast("FindName", importlib.import_module(NAMES).find_name)
     actors = list(system.actors())
     if top:
@@ -354,24 +339,11 @@ def inside_type() -> type[ViewSources]:
     return cast("type[ViewSources]", importlib.import_module(VIEWS).ViewSources)
 
 
-class MakeEditor(Protocol):
-    """What `connectors.app.reload.by_hand` has."""
-
-    def __call__(
-        self,
-        files: tuple[Path, ...],
-        running: Callable[[], AppConfig],
-        origins: Callable[[], Origins],
-    ) -> SettingsEditor:
-        """Make what changes settings by hand."""
-        ...
-
-
 def editor_of(
     files: tuple[Path, ...],
     running: Callable[[], AppConfig],
     origins: Callable[[], Origins],
-) -> SettingsEditor:
+) -> SettingsByHand:
     """Make what changes settings by hand, for the page."""
-    make = cast("MakeEditor", importlib.import_module(BY_HAND).SettingsByHand)
+    make = cast("type[SettingsByHand]", importlib.import_module(BY_HAND).SettingsByHand)
     return make(files, running, origins)

@@ -57,7 +57,7 @@ from connectors.hooks.hook import (
     Told,
     Unanswered,
 )
-from connectors.mcp.connection import Gate, Lines, ServerLostError
+from connectors.mcp.connection import Gate, Lines, ServerEnd, ServerLostError
 from connectors.sandbox.plan import SandboxError
 from connectors.sandbox.runner import Confined
 from runtime.actor.actor import Actor
@@ -195,28 +195,10 @@ class HookRunner(Actor):
             self._tell(Answered(outcome.action))
 
 
-class HookEnd:
-    """Why a hook's code is not to be spoken with any more; the first reason counts."""
-
-    def __init__(self) -> None:
-        self.reason = ""
-        self._come = trio.Event()
-
-    def come(self, reason: str) -> None:
-        """End it."""
-        if not self._come.is_set():
-            self.reason = reason
-            self._come.set()
-
-    async def wait(self) -> None:
-        """Wait for the end."""
-        await self._come.wait()
-
-
 class HookConnection(Protocol):
     """A hook's code that runs."""
 
-    ending: HookEnd
+    ending: ServerEnd
 
     async def ask(self, asked: AskHook) -> Verdict:
         """Put one question to it; may be cancelled.
@@ -235,17 +217,8 @@ class HookConnection(Protocol):
         ...
 
 
-class Connect(Protocol):
-    """Starts a hook's code."""
-
-    def __call__(self) -> AbstractAsyncContextManager[HookConnection]:
-        """Run it until the block ends.
-
-        Raises:
-            connectors.hooks.hook.HookError: it cannot be started.
-        """
-        ...
-
+Connect = Callable[[], AbstractAsyncContextManager[HookConnection]]
+"""Runs a hook's code until the block ends. Raises `HookError`: it cannot be started."""
 
 LONGEST_LINE = 1024 * 1024
 """Bytes of one line from a program: the longest words that pass, several times."""
@@ -352,7 +325,7 @@ class ProgramConnection:
     """A program that runs."""
 
     def __init__(self, name: str, program: Confined) -> None:
-        self.ending = HookEnd()
+        self.ending = ServerEnd()
         self._name = name
         self._program = program
         self._lines = Lines(LONGEST_LINE)
@@ -501,7 +474,7 @@ class FunctionConnection:
     """
 
     def __init__(self, function: Callable[..., object], most: int) -> None:
-        self.ending = HookEnd()
+        self.ending = ServerEnd()
         self._function = function
         self._most = most
         self._threads: set[object] = set()

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from threading import Lock
 from types import MappingProxyType
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import prometheus_client
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -24,86 +24,15 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from runtime.errors import MisuseError
 
-
-class ActorFigures(Protocol):
-    """What is shown of one living actor."""
-
-    @property
-    def kind(self) -> str:
-        """The actor's class."""
-        ...
-
-    @property
-    def depth(self) -> int:
-        """User messages waiting."""
-        ...
-
-    @property
-    def handled(self) -> int:
-        """Messages handled so far."""
-        ...
-
-
-class SystemFigures(Protocol):
-    """What is shown of a whole system."""
-
-    @property
-    def run_queue(self) -> int:
-        """Actors waiting for their turn."""
-        ...
-
-    @property
-    def foreign_waiting(self) -> int:
-        """Messages from other threads that have not arrived yet."""
-        ...
-
-    @property
-    def timers(self) -> int:
-        """Timers that have still to fire."""
-        ...
-
-    @property
-    def handled_by(self) -> Mapping[str, int]:
-        """Messages handled by actors that have ended, by kind."""
-        ...
-
-    @property
-    def dead_letters(self) -> Mapping[str, int]:
-        """Reason → count."""
-        ...
-
-    @property
-    def restarts(self) -> Mapping[tuple[str, str], int]:
-        """(kind, reason) → count."""
-        ...
-
-    @property
-    def watchdog(self) -> Mapping[tuple[str, str], int]:
-        """(kind, action) → count."""
-        ...
-
-    @property
-    def loop_lag(self) -> float:
-        """Seconds."""
-        ...
-
-
-class Watched(Protocol):
-    """An actor system that tells of itself; `runtime.system` has it."""
-
-    def actors(self) -> Sequence[ActorFigures]:
-        """Tell of every living actor."""
-        ...
-
-    def statistics(self) -> SystemFigures:
-        """Tell of the system as a whole."""
-        ...
+if TYPE_CHECKING:
+    from runtime.actor.statistics import SystemStatistics
+    from runtime.system import ActorSystem
 
 
 class SystemCollector(Collector):
     """The figures of an actor system, read when somebody scrapes."""
 
-    def __init__(self, system: Watched) -> None:
+    def __init__(self, system: ActorSystem) -> None:
         self._system = system
         self._handled: Count[str] = Count()
         self._lock = Lock()
@@ -137,7 +66,7 @@ class SystemCollector(Collector):
         yield from _levels(system)
 
 
-def _totals(system: SystemFigures) -> Iterator[Metric]:
+def _totals(system: SystemStatistics) -> Iterator[Metric]:
     yield _counter(
         "callboard_actor_restarts",
         "Restarts of actors by what made them necessary.",
@@ -158,7 +87,7 @@ def _totals(system: SystemFigures) -> Iterator[Metric]:
     )
 
 
-def _levels(system: SystemFigures) -> Iterator[Metric]:
+def _levels(system: SystemStatistics) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "callboard_loop_lag_seconds",
         "Seconds the kernel's loop took for its last sign of life.",
@@ -447,7 +376,7 @@ class Metrics:
         )
         return Histogram(Series(metric, self._guard(name, labels)))
 
-    def watch(self, system: Watched) -> None:
+    def watch(self, system: ActorSystem) -> None:
         """Show the figures of an actor system from now on.
 
         Raises:

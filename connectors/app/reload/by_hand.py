@@ -67,7 +67,7 @@ MOST_OPTIONS = 60
 
 
 class SettingsByHand:
-    """Changes settings of a running company.
+    """Changes settings of a running company by hand; its calls block.
 
     Args:
         files: the settings file that it was started with, and what that includes.
@@ -104,6 +104,9 @@ class SettingsByHand:
     def propose(self, name: str, text: str | None) -> ProposedSetting:
         """Check a change.
 
+        Args:
+            text: what it is to be, as TOML has it; None: as it is.
+
         Raises:
             MisuseError: there is no such setting, or it is not changed here.
         """
@@ -111,6 +114,10 @@ class SettingsByHand:
 
     def write(self, name: str, text: str, mark: str) -> ProposedSetting:
         """Check a change once more, and write it.
+
+        Args:
+            text: what it is to be.
+            mark: of the proposal that somebody agreed to.
 
         Raises:
             MisuseError: it is not changed here, or is wrong; nothing was written.

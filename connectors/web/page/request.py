@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import hmac
 import importlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar, TypeVarTuple, cast
+from typing import TYPE_CHECKING, TypeVar, TypeVarTuple, cast
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -46,36 +46,13 @@ from connectors.web.request import RequestContext, client_host, read_body
 from connectors.web.server import ApiError, HttpSettings, log_refusal
 
 if TYPE_CHECKING:
+    from jinja2 import Environment, Template
+
     from connectors.web.page.event_stream import PageMetrics
     from connectors.web.page.platform import PageConfig
 
 
 FOLDER = Path(__file__).parent / "templates"
-
-
-class JinjaTemplate(Protocol):
-    """The used part of `jinja2.Template`."""
-
-    blocks: Mapping[str, Callable[[object], Iterable[str]]]
-
-    def render(self, values: Mapping[str, object]) -> str:
-        """Render the whole template."""
-        ...
-
-    def new_context(self, values: Mapping[str, object]) -> object:
-        """Make the context for rendering one block."""
-        ...
-
-
-class JinjaEnvironment(Protocol):
-    """The used part of `jinja2.Environment`."""
-
-    filters: dict[str, Callable[..., object]]
-    globals: dict[str, object]
-
-    def get_template(self, name: str) -> JinjaTemplate:
-        """Give a template; each is read once."""
-        ...
 
 
 class PageRenderer:
@@ -93,7 +70,7 @@ class PageRenderer:
         self._folder = folder
         self._given: Mapping[str, object] = {}
         self._read_words = words
-        self._environments: dict[str, JinjaEnvironment] = {}
+        self._environments: dict[str, Environment] = {}
 
     @cached_property
     def words(self) -> Mapping[str, Words]:
@@ -116,7 +93,7 @@ class PageRenderer:
         context = template.new_context({**self._given, **values})
         return "".join(template.blocks[block](context))
 
-    def _template(self, name: str, language: str) -> JinjaTemplate:
+    def _template(self, name: str, language: str) -> Template:
         environment = self._environments.get(language)
         if environment is None:
             words = self.words[language]
@@ -125,23 +102,20 @@ class PageRenderer:
         return environment.get_template(name)
 
 
-def make_environment(folder: Path, words: Words) -> JinjaEnvironment:
+def make_environment(folder: Path, words: Words) -> Environment:
     """Load Jinja2; a missing value is an error, not an empty text.
 
     Why one environment for each language: macros that templates import see its globals
     and filters, and no values of a page.
     """
     jinja = importlib.import_module("jinja2")
-    environment = cast(
-        "JinjaEnvironment",
-        jinja.Environment(
-            loader=jinja.FileSystemLoader(folder),
-            autoescape=True,
-            auto_reload=False,
-            undefined=jinja.StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        ),
+    environment = jinja.Environment(
+        loader=jinja.FileSystemLoader(folder),
+        autoescape=True,
+        auto_reload=False,
+        undefined=jinja.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.globals["_"] = words.say
     environment.filters.update(
@@ -162,7 +136,7 @@ def make_environment(folder: Path, words: Words) -> JinjaEnvironment:
             "color": color_of,
         }
     )
-    return environment
+    return cast("Environment", environment)
 
 
 COLORS = 8

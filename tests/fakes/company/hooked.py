@@ -13,8 +13,8 @@ from actors.hooks.book import HookBook
 from actors.hooks.chain import Verdict
 from connectors.config.hooks import HookConfig
 from connectors.hooks.hook import HookFigures
-from connectors.hooks.runner import HookEnd
 from connectors.hooks.tree import HookSurroundings, book_of, branch
+from connectors.mcp.connection import ServerEnd
 from tests.fakes.tools.sandbox import FakeSandbox
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ class FakeHook:
     told: list[TellHook] = field(default_factory=list["TellHook"])
     runs: int = 0
     start_after: float = 0.0
-    ending: HookEnd = field(default_factory=HookEnd)
+    ending: ServerEnd = field(default_factory=ServerEnd)
 
     @asynccontextmanager
     async def connect(self) -> AsyncGenerator[FakeHook]:
         self.runs += 1
-        self.ending = HookEnd()
+        self.ending = ServerEnd()
         await trio.sleep(self.start_after)
         yield self
 

@@ -83,7 +83,6 @@ from connectors.admin.nodes import (
 from connectors.admin.settings import (
     Applied,
     Origins,
-    SettingsEditor,
     Way,
     read_applied,
 )
@@ -94,6 +93,7 @@ from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     from actors.services import Services
+    from connectors.app.reload.by_hand import SettingsByHand
     from connectors.config.app import AppConfig
     from runtime.actor.statistics import ActorStatistics
     from runtime.store.database import Database, Inspection, RepairResult
@@ -177,7 +177,7 @@ class ViewSources:
     origins: Callable[[], Origins] = dict[Way, object]
     """Says where each setting was written."""
 
-    editor: Callable[[], SettingsEditor] | None = None
+    editor: Callable[[], SettingsByHand] | None = None
     """Gives what changes settings by hand; None: they cannot be changed."""
 
     trends: Trends = field(default_factory=Trends)
