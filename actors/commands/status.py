@@ -160,7 +160,9 @@ async def tasks(asked: CommandRequest) -> CommandReply:
     scope = scopes.writing(inbound.address, asked.person.id, is_direct=is_direct)
     lines += await listed(services.store, scope, services.find_zone)
     if not lines:
-        return CommandReply(say("Nothing is being done for you here."))
+        return CommandReply(
+            say("No tasks here; /queue shows what waits for an answer.")
+        )
     return CommandReply("\n".join(bounded(asked, lines)))
 
 

@@ -56,7 +56,7 @@ RULED_WITHIN = 30.0
 UNRULED = 1.0
 """Seconds until accounts that did not answer are asked again."""
 
-NOBODY = "please tell whoever runs me: what is wrong stands in the log"
+NOBODY = "please tell whoever runs me; the log says what is wrong"
 """The text for people when every account is refused."""
 
 FAILURES: dict[ModelFault, FailureKind] = {"context": "context", "vision": "vision"}

@@ -160,7 +160,7 @@ async def test_nobody_is_let_in_anywhere(
     cast.work.is_down = cast.home.is_down = fault("auth")
     (said,) = await ask(autojump_clock, cast, "one")
     assert "whoever runs me" in said
-    assert "what is wrong stands in the log" in said
+    assert "the log says what is wrong" in said
     # Errors only: at a terminal nothing less is shown.
     errors = [line for line in caplog.records if line.levelname == "ERROR"]
     assert len(errors) == 2

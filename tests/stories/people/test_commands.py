@@ -333,4 +333,4 @@ async def test_work_handed_on_is_among_the_tasks(autojump_clock: Clock) -> None:
         await at_rest(cast)
     texts = [each.text for each in cast.platform.deliveries]
     assert "ben works for anna: count the chairs" in texts
-    assert texts[-1] == "Nothing is being done for you here."
+    assert texts[-1] == "No tasks here; /queue shows what waits for an answer."

@@ -214,7 +214,7 @@ async def test_tasks_are_listed_for_their_owner_only(autojump_clock: Clock) -> N
         await at_rest(cast)
     told, other = cast.platform.said()
     assert told == ": " + "\n".join(lines)
-    assert other == ": Nothing is being done for you here."
+    assert other == ": No tasks here; /queue shows what waits for an answer."
     assert lines == (
         (
             f"{ids['heartbeat']} heartbeat · Tue 2023-11-14 22:30 UTC · every 30m"

@@ -114,7 +114,7 @@ async def test_a_busy_model_is_asked_again(autojump_clock: Clock) -> None:
     ("error", "words", "outcome"),
     [
         (ModelBusyError("overloaded"), "cannot answer now: overloaded", "model"),
-        (ModelRefusedError("no quota"), "what is wrong stands in the log", "model"),
+        (ModelRefusedError("no quota"), "the log says what is wrong", "model"),
         (BugError("to order"), "Something broke", "bug"),
     ],
 )
