@@ -47,7 +47,7 @@ from connectors.files import receipt_key
 from connectors.web.peers import NodePlace
 from runtime import __version__
 from runtime.errors import FencedError, SettingsError, StoreError, StoreUnavailableError
-from runtime.nodes.hints import Hint, RowsWritten, Shown
+from runtime.nodes.hints import LEASES, Hint, RowsWritten, Shown
 from runtime.nodes.membership import Membership, MembershipPlan
 from runtime.nodes.rows import ACCOUNT, COMPANY, PART, Fence, LeaseRow
 from runtime.telemetry.logs import EventLog
@@ -68,7 +68,7 @@ CUT_OFF = "this node cannot reach the database"
 """Told to clients: not where the database is."""
 
 GIVEN = "the company was given to another node"
-DRAINED = "this node is drained: it gives all to others, and takes nothing"
+DRAINED = "this node gives all to others, and takes nothing"
 TAKES_AGAIN = "this node takes work again"
 
 MOST_NAMED = 20
@@ -212,6 +212,7 @@ class CompanyNode:
         self._membership = Membership(self._name, self._ttl)
         self._config = config
         self._rows_written = trio.Event()
+        self._leases_moved = trio.Event()
         self.on_shown: Callable[[Shown], object] = lambda _: None
         """Takes what another node has to show in a chat, while a company runs here."""
 
@@ -321,9 +322,13 @@ class CompanyNode:
         self._rows_written = trio.Event()
 
     def take_hint(self, hint: Hint) -> None:
-        """Take note that another node wrote rows, or has something to show."""
+        """Take note of rows or of leases that another node wrote, or of what to show.
+
+        Who owns what is looked at then at once: people wait for that while leases move.
+        """
         if isinstance(hint, RowsWritten):
-            self._rows_written.set()
+            is_moved = LEASES in hint.kinds
+            (self._leases_moved if is_moved else self._rows_written).set()
             return
         for shown in hint.items:
             self.on_shown(shown)
@@ -411,8 +416,10 @@ class CompanyNode:
         await self.look()
         task_status.started()
         while True:
+            self._leases_moved = trio.Event()
             if not await self._look_again():
-                await trio.sleep(self._membership.next_look(self._now()))
+                with trio.move_on_after(self._membership.next_look(self._now())):
+                    await self._leases_moved.wait()
 
     async def _look_again(self) -> bool:
         """Look once; a server that is away is told of, and waited for."""
@@ -460,8 +467,11 @@ class CompanyNode:
         self._seen = look
         if await self._give_up(plan.drain):
             return True
+        drained = {row.id for row in look.nodes if row.is_drained}
         going = [row for row in look.leases if row.wanted not in {"", row.owner}]
-        self._is_moving = any(row.name == COMPANY for row in going)
+        self._is_moving = any(
+            row.name == COMPANY and row.owner not in drained for row in going
+        )
         if COMPANY in plan.end or (self.is_sharing and plan.end):
             self._lose(f"another node has {plan.end[0]}")
         self._held = dict(membership.held)
@@ -540,6 +550,8 @@ class CompanyNode:
         owned = [row for row in look.leases if row.owner in beats]
         self._owners = {row.name: row.owner for row in owned}
         staying = {row.owner for row in owned if row.wanted in {"", row.owner}}
+        # Doors of a drained node are open until it has nothing.
+        staying |= {row.id for row in look.nodes if row.is_drained}
         self._leaving = frozenset(row.owner for row in owned) - staying
         lives = frozenset((x.id, x.incarnation) for x in look.nodes if x.state == "up")
         is_new = owner != self._owner or owner not in self._known
@@ -639,11 +651,25 @@ class CompanyNode:
                 await trio.to_thread.run_sync(self._desk.publish, *said, accounts)
                 self._said = said
 
+    @property
+    def has_to_give(self) -> bool:
+        """Whether it is drained, and has something left that others are to have."""
+        return self._membership.is_drained and bool(self._held)
+
+    async def be_drained(self) -> None:
+        """Give all away while doors are open, as an operator has it done."""
+        with contextlib.suppress(StoreError):
+            async with self._one_by_one:
+                await trio.to_thread.run_sync(self._desk.set_drained, True)  # noqa: FBT003
+                await self._look()
+
     async def prepare_to_leave(self) -> None:
         """Choose who goes on, say so, and take nothing more."""
         self._membership.leave()
         with contextlib.suppress(StoreError):
             async with self._one_by_one:
+                # From here on doors close: the others send nobody here any more.
+                await trio.to_thread.run_sync(self._desk.set_drained, False)  # noqa: FBT003
                 await self._look()
                 if self._seen is not None:
                     await trio.to_thread.run_sync(

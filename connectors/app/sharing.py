@@ -122,11 +122,16 @@ class SharedWork:
 
     # --- leaving ----------------------------------------------------------------------
 
+    async def wait_drained(self) -> None:
+        """Wait until this node has nothing, or nobody is there to have it."""
+        while self._node.has_to_give:
+            await self._node.wait_changed(self._node.look_every)
+
     async def leave(self) -> None:
         """Give everything away, each lease as soon as it is at rest, until cancelled.
 
-        It runs beside `App.drain`, which has closed the doors, and after `scope` was
-        cancelled.
+        For what was not at rest while doors were open: it runs beside `App.drain`,
+        which has closed them, and after `scope` was cancelled.
         """
         self._is_leaving = True
         async with trio.open_nursery() as nursery:

@@ -320,14 +320,12 @@ async def _run_company(
         else:
             nursery.start_soon(put_off_orders, app.store)
         await wait_any(
-            noting(reasons, "the company ended", app.system.wait_ended),
+            noting(reasons, ENDED, app.system.wait_ended),
             noting(reasons, "a signal", ends.is_told.wait),
             noting(reasons, "asked to over a connector", app.told_to_end.wait),
             noting(reasons, "the terminal has gone", gone),
             *moved,
         )
-        if sharing is not None:
-            sharing.scope.cancel()
         await _end_company(app, reloading, ends, reasons[0], sharing)
         nursery.cancel_scope.cancel()
 
@@ -343,6 +341,11 @@ def served_by(seat: CompanySeat, config: AppConfig) -> Mapping[str, MakeTranspor
 LEFT_WITHIN = 5.0
 """Seconds for which a company at rest waits until its leases are given away."""
 
+# Chosen: then as long is left for what is never at rest, with closed doors.
+GIVING = 0.5
+"""The part of `limits.drain_timeout` for which a node gives away with open doors."""
+
+ENDED = "the company ended"
 LOST = "another node has the company, or the database is away"
 WANTED = "another node is to have the company"
 
@@ -360,19 +363,37 @@ async def _end_company(
         if (root := app.system.find(names.ROOT)) is not None:
             root.kill()
         return
+    within, began = reloading.config.limits.drain_timeout, app.clock.monotonic()
+    LOG.info("stopping", why=reason, drain_timeout=within)
     if reason == FORGETTING:
         ends.forgets.set()
     elif reason != WANTED:
         ends.is_told.set()
         ends.service.tell("STOPPING=1")
         if app.seat is not None:
+            if sharing is not None and reason != ENDED:
+                await _give_first(app, app.seat, sharing, within * GIVING)
             await app.seat.node.prepare_to_leave()
             await app.seat.node.wait_seen()
-    within = reloading.config.limits.drain_timeout
-    LOG.info("stopping", why=reason, drain_timeout=within)
-    began = app.clock.monotonic()
-    await _drain(app, sharing, within)
+    if sharing is not None:
+        sharing.scope.cancel()
+    left = max(0.0, within - (app.clock.monotonic() - began))
+    await _drain(app, sharing, left)
     LOG.info("drained", seconds=round(app.clock.monotonic() - began, 3))
+
+
+async def _give_first(
+    app: App, seat: CompanySeat, sharing: SharedWork, within: float
+) -> None:
+    """Give away what is at rest while doors are open: nobody is refused, nor waits.
+
+    Args:
+        within: most seconds.
+    """
+    app.is_draining = True  # who looks at `/readyz` sends nobody new
+    await seat.node.be_drained()
+    with trio.move_on_after(within):
+        await sharing.wait_drained()
 
 
 async def _drain(app: App, sharing: SharedWork | None, within: float) -> None:

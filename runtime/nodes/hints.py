@@ -14,6 +14,10 @@ MOST_BYTES = 7_900
 """What one NOTIFY takes, somewhat less than 8,000 bytes."""
 
 
+LEASES = "leases"
+"""The kind of rows that say who owns what."""
+
+
 class RowsWritten(msgspec.Struct, frozen=True, array_like=True, tag="rows"):
     """What one node tells all others with a commit."""
 

@@ -301,6 +301,11 @@ class Membership:
         return self._is_leaving
 
     @property
+    def is_drained(self) -> bool:
+        """Whether it gives all away, and goes on until it has nothing."""
+        return self._is_drained
+
+    @property
     def gives_all(self) -> bool:
         """Whether it gives all away: it leaves, or is drained while others work."""
         return self._is_leaving or self._is_drained

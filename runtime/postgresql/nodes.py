@@ -16,9 +16,11 @@ import msgspec
 
 from runtime.errors import FencedError, StoreRefusedError, StoreUnavailableError
 from runtime.nodes import statements
+from runtime.nodes.hints import LEASES, encode
 from runtime.nodes.membership import MembershipPlan
 from runtime.nodes.rows import ACCOUNT, LeaseRow, Member, NodeRow
 from runtime.nodes.statements import Statement
+from runtime.postgresql.hints import NOTIFY
 from runtime.postgresql.migrations import migrate, version_of
 from runtime.postgresql.server import Db, PostgresqlServer, rows_of
 from runtime.postgresql.threads import LET_GO_WITHIN, PAUSE, claim
@@ -233,6 +235,7 @@ class NodeDesk:
                     if not self._run(db, lives):
                         raise self._fenced()
                     self._run(db, take)
+                    self._tell_moved(db)
                 has_moved = True
             if plan.want:
                 epochs = {row.name: row.epoch for row in look.leases}
@@ -249,6 +252,7 @@ class NodeDesk:
             for number, step in enumerate(rest):
                 if not self._run(db, step) and number == 0:
                     return  # it lives, or has been fenced
+            self._tell_moved(db)
 
     def give(self, owners: dict[str, str]) -> None:
         """Give leases away; what this node still sends under them is refused."""
@@ -257,6 +261,17 @@ class NodeDesk:
             with db.transaction():
                 for step in statements.give_own(self._node, owners):
                     self._run(db, step)
+                self._tell_moved(db)
+
+    def _tell_moved(self, db: Db) -> None:
+        """Have the others look as soon as this is committed: they need not wait."""
+        hint = encode(self._node, (LEASES,))
+        db.execute(NOTIFY, (self._server.options.channel, hint))
+
+    def set_drained(self, is_drained: bool) -> None:  # noqa: FBT001  called in a thread
+        """Have this node give all away, or not; see `NodesFromOutside.set_drained`."""
+        with self._server.told():
+            rows_of(self._connected(), SET_DRAINED, (is_drained, self._node))
 
     def announce(self, owners: dict[str, str], look: NodesLook) -> None:
         """Say to whom leases will be given, so that they look more often."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+import ssl
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,10 @@ PAUSE = 0.02
 """Seconds for which all must be at rest before somebody looks again. One for all: of
 those that wait so, trio wakes only who waits for the shortest time, so who looks again
 and again would keep everybody else waiting for ever."""
+
+CONTEXT = ssl.create_default_context()
+"""Made once: each that a client makes for itself keeps all people here waiting for a
+part of a second, on a busy machine, and what they wait for is measured."""
 
 APOLOGY = "an apology"
 STARVED = "blocked the loop for"
@@ -111,7 +116,9 @@ class Company:
         body = {"model": "anna", "messages": [{"role": "user", "content": words}]}
         headers = {"x-callboard-conversation": chat, "idempotency-key": key or words}
         try:
-            async with httpx.AsyncClient(base_url=server.url, timeout=20) as client:
+            async with httpx.AsyncClient(
+                base_url=server.url, timeout=20, verify=CONTEXT
+            ) as client:
                 said = await client.post(
                     "/v1/chat/completions", json=body, headers=headers
                 )

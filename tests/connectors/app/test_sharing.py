@@ -23,6 +23,7 @@ from connectors.app.sharing import PARTS_AT_ONCE, SharedWork
 from connectors.app.shutdown import Drain
 from connectors.chat.telegram.platform import TelegramConfig
 from connectors.commands.serve import (
+    ENDED,
     WANTED,
     Ends,
     Hangup,
@@ -433,6 +434,19 @@ class Settled:
         await trio.lowlevel.checkpoint()
 
 
+async def accept(store: MemoryStore, connector: str, part: int) -> None:
+    """Store a message that somebody works on."""
+    row = replace(heard("one", connector=connector), part=part, stream="a chat")
+    body = msgspec.json.encode(words())
+    await store.commit(Commit(at=1.0, accepts=(replace(row, body=body),)))
+    await store.commit(Commit(at=1.0, claims=(Claim("one", 1),)))
+
+
+async def settle(store: MemoryStore) -> None:
+    """Settle that message."""
+    await store.commit(Commit(at=2.0, settles=(Settle("one", "replied"),)))
+
+
 def shared_work(
     node: Giving, store: MemoryStore, duties: Duties, **connectors: ConnectorConfig
 ) -> SharedWork:
@@ -466,34 +480,24 @@ async def test_parts_go_a_few_at_a_time_and_none_waits_for_an_answer_in_another(
     duties, store, count = Duties(), MemoryStore(), 2 * PARTS_AT_ONCE + 3
     duties.parts = frozenset(range(count))
     node = Giving(duties, *(f"{PART}{number}" for number in range(count)))
-    row = replace(heard("one", connector="http"), part=5, stream="chat 5")
-    body = msgspec.json.encode(words())
-    await store.commit(Commit(at=1.0, accepts=(replace(row, body=body),)))
-    await store.commit(Commit(at=1.0, claims=(Claim("one", 1),)))
+    await accept(store, "http", part=5)
     work = shared_work(node, store, duties, http=HttpConfig())
-    left = trio.Event()
     async with trio.open_nursery() as nursery:
-
-        async def wait_left() -> None:
-            await work.wait_left()
-            left.set()
-
-        nursery.start_soon(wait_left)
         nursery.start_soon(work.leave)
         await trio.testing.wait_all_tasks_blocked()
         assert [len(names) for names in node.given] == [PARTS_AT_ONCE] * 2 + [2]
-        all_parts = set(range(count))
+        left = set(range(count))
         for names, working in zip(node.given, node.working, strict=True):
             gone = {int(name.removeprefix(PART)) for name in names}
-            assert working == all_parts - gone, "only these are silent"
-            all_parts -= gone
-        assert node.heirs() == {f"{PART}5": "b"}
-        assert duties.parts == {5}
-        assert not left.is_set()
-        settle = Settle("one", "replied")
-        await store.commit(Commit(at=2.0, settles=(settle,)))
-        await left.wait()
-        assert autojump_clock.current_time() <= 1.0, "with the next look"
+            assert working == left - gone, "only these are silent"
+            left -= gone
+        assert duties.parts == left == {5}
+        with trio.move_on_after(10.0) as waited:
+            await work.wait_left()
+        assert waited.cancelled_caught
+        await settle(store)
+        await work.wait_left()
+        assert autojump_clock.current_time() <= 11.0, "with the next look"
         nursery.cancel_scope.cancel()
     assert duties.parts == set()
 
@@ -529,9 +533,7 @@ async def test_what_is_not_shared_goes_when_it_is_at_rest_if_still_wanted(
     duties.parts = frozenset()
     duties.is_shared = lambda _: False
     node = Giving(duties, COMPANY)
-    row = replace(heard("one", connector="page"), part=5, stream="chat 5")
-    body = msgspec.json.encode(words())
-    await store.commit(Commit(at=1.0, accepts=(replace(row, body=body),)))
+    await accept(store, "page", part=5)
     work = shared_work(node, store, duties, page=PageConfig())
     async with trio.open_nursery() as nursery:
         nursery.start_soon(work._give_rest)
@@ -544,9 +546,7 @@ async def test_what_is_not_shared_goes_when_it_is_at_rest_if_still_wanted(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(work._give_rest)
         await trio.testing.wait_all_tasks_blocked()
-        await store.commit(Commit(at=2.0, claims=(Claim("one", 1),)))
-        settle = Settle("one", "replied")
-        await store.commit(Commit(at=2.0, settles=(settle,)))
+        await settle(store)
     assert node.given == [[COMPANY]]
     assert not duties.has_rest
     assert autojump_clock.current_time() < 1.0
@@ -591,30 +591,72 @@ async def test_a_bot_that_cannot_be_begun_for_want_of_a_file_is_begun_later() ->
     assert node.tries == 2
 
 
-@pytest.mark.parametrize(
-    ("reason", "is_told"), [("asked to over a connector", True), (WANTED, False)]
-)
-async def test_a_company_that_was_told_to_end_is_not_begun_again(
-    reason: str, *, is_told: bool
-) -> None:
-    ends = Ends(Hangup(), trio.Event(), ServiceNotifier({}), may_begin_anew=False)
-    left: list[str] = []
+class Leaving:
+    """Notes what is done as a company ends."""
 
-    class Leaving:
-        async def prepare_to_leave(self) -> None:
-            left.append("prepared")
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.scope = trio.CancelScope()
+        self.is_draining = False
 
-        async def wait_seen(self) -> None:
-            left.append("seen")
+    async def be_drained(self) -> None:
+        """Begin to give all away."""
+        assert self.is_draining, "it is not ready from here on"
+        self.done.append("given with open doors")
 
-    async def drain(within: float) -> bool:
-        left.append(f"drained within {within}")
+    async def wait_drained(self) -> None:
+        """Have something that is never at rest."""
+        await trio.sleep_forever()
+
+    async def prepare_to_leave(self) -> None:
+        """Choose who goes on."""
+        assert not self.scope.cancel_called
+        self.done.append("prepared")
+
+    async def wait_seen(self) -> None:
+        """Let it be seen."""
+        self.done.append("seen")
+
+    async def drain(self, within: float) -> bool:
+        """Finish what is under way."""
+        assert self.scope.cancel_called
+        self.done.append(f"doors closed for {within:.0f} s")
         return True
 
-    seat = SimpleNamespace(node=Leaving())
-    app: Any = SimpleNamespace(seat=seat, clock=SystemClock(), drain=drain)
+    async def leave(self) -> None:
+        """Give away the rest."""
+        self.done.append("given with closed doors")
+
+    async def wait_left(self) -> None:
+        """Wait until that is done."""
+        self.done.append("left")
+
+
+CLOSED = ["prepared", "seen", "doors closed for 10 s"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "is_told", "done"),
+    [
+        (
+            "asked to over a connector",
+            True,
+            ["given with open doors", "prepared", "seen", "doors closed for 5 s"],
+        ),
+        (ENDED, True, CLOSED),
+        (WANTED, False, CLOSED[2:]),  # who wants it has seen that by then
+    ],
+)
+async def test_a_company_that_is_told_to_end_gives_first_and_does_not_begin_again(
+    reason: str, done: list[str], autojump_clock: object, *, is_told: bool
+) -> None:
+    del autojump_clock
+    ends = Ends(Hangup(), trio.Event(), ServiceNotifier({}), may_begin_anew=False)
+    it: Any = Leaving()
+    it.seat, it.clock = SimpleNamespace(node=it), TrioClock()
     reloading: Any = SimpleNamespace(config=AppConfig())
-    await _end_company(app, reloading, ends, reason)
+    await _end_company(it, reloading, ends, reason, it)
     assert ends.is_told.is_set() == is_told
-    # Others were to have it for as long already, if they want it.
-    assert left == ["prepared", "seen"] * is_told + ["drained within 10.0"]
+    said = [x for x in it.done if x not in {"given with closed doors", "left"}]
+    assert said == done
+    assert {*it.done} - {*said} == {"given with closed doors", "left"}
