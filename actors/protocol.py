@@ -75,7 +75,7 @@ class Replied(msgspec.Struct, frozen=True):
 
 
 class RouteArrived(msgspec.Struct, frozen=True):
-    """To the router: another node may have stored messages for this one."""
+    """To the router: others may have stored messages that are this node's to answer."""
 
 
 class RouteUnanswered(msgspec.Struct, frozen=True):

@@ -144,8 +144,10 @@ class Recovery:
             case NotHeard(message_id=message_id):
                 self._handed.pop(message_id, None)
                 self._sweep_soon()
-            case RouteArrived() if not (self._is_due or self._duties.is_leaving):
-                return await self._take_arrived()
+            case RouteArrived() if not self._duties.is_leaving:
+                found = await self._take_arrived()
+                # Why read when a look is due: new messages wait behind the old ones.
+                return () if self._is_due else found
             case RouteUnanswered() if not self._is_due:
                 self._recover_later()
                 # Why now: new messages must wait behind the old ones of their chat.

@@ -16,7 +16,7 @@ import msgspec
 import trio
 
 from actors import names
-from actors.protocol import RouteUnanswered
+from actors.protocol import RouteArrived
 from actors.tree import connector_branch
 from connectors.chat.platforms import MakeTransport, platform_of
 from connectors.chat.server_transport import ServerTransport
@@ -277,7 +277,7 @@ class Doors:
         """Have looked for messages that nobody answers."""
         router = self._app.system.find(names.ROUTER)
         if router is not None:
-            router.tell(RouteUnanswered())
+            router.tell(RouteArrived())
 
     async def _open_loop(self) -> None:
         """Start what such a connector needs, unless it is there."""

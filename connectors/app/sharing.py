@@ -24,7 +24,7 @@ from actors.messages.inbound import Inbound
 from actors.messages.keys import SessionKey, chat_partition, parse_key
 from actors.operations.keeper import CheckStore
 from actors.outbound.hints import take_hint
-from actors.protocol import RouteUnanswered
+from actors.protocol import RouteArrived
 from actors.schedule.messages import AppointmentsChanged
 from actors.webhooks.messages import SendNotices
 from connectors.app.nodes import CompanySeat, has_parts, is_shared
@@ -318,6 +318,8 @@ class SharedWork:
         self._duties.parts = present - idle
         try:
             await self._give_idle(idle)
+            # What was handed on for these is not known when they come back.
+            self._tell(names.ROUTER, RouteArrived())
         finally:
             # What was not given, because something came or the server went away.
             mine, _ = self._node.parts()
@@ -393,7 +395,8 @@ class SharedWork:
 
     def _take_up(self) -> None:
         """Have looked for what an earlier node left."""
-        self._tell(names.ROUTER, RouteUnanswered())
+        # Nobody has to start first who is to hear it: people wait.
+        self._tell(names.ROUTER, RouteArrived())
         self._tell(names.SCHEDULER, AppointmentsChanged())
 
     def _tell(self, name: str, message: object) -> None:

@@ -76,8 +76,8 @@ PROMISES = (
     Mutant(
         "nodes: a node that leaves takes up what comes in",
         "actors/inbound/recovery.py",
-        "if not (self._is_due or self._duties.is_leaving)",
-        "if not self._is_due",
+        "case RouteArrived() if not self._duties.is_leaving:",
+        "case RouteArrived():",
         ("tests/actors/inbound/test_router.py",),
     ),
     Mutant(

@@ -142,6 +142,32 @@ async def test_what_another_node_took_in_for_its_connector_is_heard_here(
         assert (await crossing.heard())["anna"] == [own]  # for its successor
 
 
+async def test_a_part_that_comes_is_worked_on_at_once_and_in_order(
+    autojump_clock: Clock,
+) -> None:
+    store, duties = MemoryStore(), Duties()
+    duties.is_shared = lambda connector: connector == "fake"
+    duties.parts = frozenset()
+    other = words(number=4, address=Address("fake", "another room"))
+    await stored(store, words(), other)
+    async with open_crossing(autojump_clock, store, duties=duties) as crossing:
+        began = trio.current_time()
+        duties.parts = frozenset({chat_partition("fake", "room")})
+        crossing.router.tell(RouteArrived())
+        assert (await crossing.heard())["anna"] == [words()]
+        assert trio.current_time() - began < RECOVER_AFTER / 2
+        # An agent has just started, which is given time, as another part comes.
+        crossing.router.tell(RouteUnanswered())
+        duties.parts |= {chat_partition("fake", "another room")}
+        crossing.router.tell(RouteArrived())
+        new = words(number=5, address=Address("fake", "another room"))
+        await stored(store, new)
+        crossing.router.tell(Route(new))
+        await trio.sleep(2 * RECOVER_AFTER)
+        heard = (await crossing.heard())["anna"]
+        assert [x for x in heard if x != words()] == [other, new]
+
+
 async def test_chats_of_other_nodes_are_left_to_them_until_they_are_ours(
     autojump_clock: Clock,
 ) -> None:
