@@ -29,6 +29,7 @@ __all__ = [
     "rules",
     "schedule",
     "services",
+    "session",
     "transport",
     "tree",
     "turn",

@@ -13,9 +13,9 @@ import hmac
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from operator import attrgetter
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
-from actors.approvals.board import ApprovalBoard
+from actors.approvals.board import ApprovalBoard, DecideQuestion, ReadQuestions
 from actors.approvals.permissions import ApprovalTerms
 from actors.config.access import CommandsConfig, PeopleConfig
 from actors.config.collaboration import CollaborationConfig
@@ -49,12 +49,13 @@ from actors.transport import Account
 from runtime.ids import SYSTEM_RANDOM, IdSource, RandomBytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from actors.memory.kit import MemoryKit
     from actors.messages.inbound import Inbound
     from actors.messages.tracing import Trace, TraceParent
     from actors.metrics import LineMetrics
+    from actors.models.limiter import IsWorking
     from actors.ports import Enclosures, MediaReader, Notebook, Noted, ReadChecklist
     from actors.rules.groups.routes import GroupBehaviour
     from actors.schedule.appointments import Appointment
@@ -62,6 +63,8 @@ if TYPE_CHECKING:
     from runtime.clock import Clock
     from runtime.store.facts import FactChange
     from runtime.store.port import Store
+
+    NodeAsked = ReadQuestions | DecideQuestion | IsWorking
 
 UNKNOWN_ACCOUNT = Account()
 
@@ -176,6 +179,21 @@ class Furnishing:
         object.__setattr__(self, "accounts", KnownAccounts(self.accounts))
 
 
+class NodesSaid(NamedTuple):
+    """What the other nodes said to a question."""
+
+    answers: Sequence[bytes] = ()
+    """JSON, of those that did what was asked."""
+
+    silent: Sequence[str] = ()
+    """Which ones did not answer, and why; those that refused are in neither."""
+
+
+async def nobody_else(_question: NodeAsked) -> NodesSaid:
+    """Ask nobody: there are no other nodes."""
+    return NodesSaid()
+
+
 class Duties:
     """What of a company's work this process does.
 
@@ -186,6 +204,7 @@ class Duties:
 
     __slots__ = (
         "accounts",
+        "ask",
         "has_rest",
         "is_leased",
         "is_leaving",
@@ -213,6 +232,10 @@ class Duties:
 
         self.is_leaving = False
         """Whether other nodes are to take up what comes in for this one from now on."""
+
+        self.ask: Callable[[NodeAsked], Awaitable[NodesSaid]] = nobody_else
+        """Asks all other nodes something, under a deadline: what only the node can say
+        or do that has it in memory. See `connectors/admin/nodes.py`."""
 
         self.show: Callable[[str, object], object] = lambda _connector, _message: None
         """Tells other nodes something that may get lost, about a connector's chat; see

@@ -3,6 +3,11 @@
 Shared by the actors that hear people: a question of one agent may be answered in
 a conversation of another one, in the same chat. Kept in memory alone: a turn that
 waited when the process ended asks again. To be used on the kernel thread only.
+
+With `approvals.approval_chat`, a call may wait at another node than the one that works
+on that chat. This one learns of the question by a hint, which may get lost; so who
+names a question that it does not know has all nodes asked for theirs. A decision is
+asked of the node at which the call waits.
 """
 
 from __future__ import annotations
@@ -27,9 +32,47 @@ class OpenQuestion(msgspec.Struct, frozen=True):
     """An approval question that is open."""
 
     posted: permissions.PostedApproval
-    session: ActorRef
+    session: ActorRef | None
+    """Who waits; None: a session of another node."""
+
     question: str
     """The delivery by which people are asked."""
+
+
+class QuestionAsked(msgspec.Struct, frozen=True):
+    """To the node that works on a chat: a question of another node stands there."""
+
+    approval: OpenApproval
+    question: str
+    """The delivery by which people are asked."""
+
+
+class QuestionOver(msgspec.Struct, frozen=True):
+    """To the same node: somebody has decided, or nobody waits any more."""
+
+    approval: OpenApproval
+
+
+class ReadQuestions(msgspec.Struct, frozen=True, tag=True):
+    """Asks a node for its questions that stand in a chat: a list of `QuestionAsked`."""
+
+    connector: str
+    chat: str
+
+
+class DecideQuestion(msgspec.Struct, frozen=True, tag=True):
+    """Asks a node to end a question; it refuses if nobody waits there."""
+
+    question: str
+    """The delivery by which people are asked."""
+
+    by: str
+    """As `connector/sender_id`."""
+
+    is_approved: bool
+    is_lasting: bool
+    once: str
+    """No other decision has it."""
 
 
 class ApprovalBoard:
@@ -45,8 +88,9 @@ class ApprovalBoard:
 
     @property
     def open(self) -> tuple[OpenApproval, ...]:
-        """The calls that wait, oldest first."""
-        return tuple(each.posted.approval for each in self._open.values())
+        """The calls that wait in this process, oldest first."""
+        own = (each for each in self._open.values() if each.session is not None)
+        return tuple(each.posted.approval for each in own)
 
     @property
     def is_full(self) -> bool:
@@ -66,6 +110,28 @@ class ApprovalBoard:
         """
         posted = permissions.PostedApproval(approval)
         self._open[approval.id] = OpenQuestion(posted, session, question)
+
+    def learn(self, approval: OpenApproval, question: str) -> None:
+        """Learn of a question of another node in a chat of this one.
+
+        As many are kept as may wait here.
+        """
+        known = self._open.get(approval.id)
+        if self.is_full or known is not None:  # mostly the very same
+            return
+        posted = permissions.PostedApproval(approval)
+        self._open[approval.id] = OpenQuestion(posted, None, question)
+
+    def forget(self, approval: OpenApproval) -> None:
+        """Take a question of another node down."""
+        if self.is_elsewhere(approval):
+            del self._open[approval.id]
+
+    def is_elsewhere(self, approval: OpenApproval) -> bool:
+        """Whether a call waits at another node."""
+        known = self._open.get(approval.id)
+        is_it = known is not None and known.posted.approval == approval
+        return is_it and known is not None and known.session is None
 
     def note_shown(self, question: str, at: float) -> None:
         """Learn that a delivery stands in its chat; nothing happens if it asks nothing.

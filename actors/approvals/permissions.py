@@ -130,6 +130,9 @@ def _names(patterns: tuple[str, ...], tool: str) -> bool:
 SHORTEST = 2
 """Letters of an id, while it is the only one of its kind."""
 
+SHORTEST_OF_NODES = 4
+"""Where other nodes ask in the same chat: that none of them has it is only likely."""
+
 YES = frozenset({"yes", "y", "ok", "okay", "approve", "approved"})
 NO = frozenset({"no", "n", "deny", "denied", "nope"})
 
@@ -203,11 +206,11 @@ class ApprovalRefused(msgspec.Struct, frozen=True):
     """Who waits for such words; empty: nobody does."""
 
 
-def short_id(seed: str, taken: Collection[str]) -> str:
+def short_id(seed: str, taken: Collection[str], shortest: int = SHORTEST) -> str:
     """Make an id that nobody has: the same for the same call, if that can be."""
     number = int.from_bytes(hashlib.sha256(seed.encode()).digest(), "big")
     letters = ""
-    while len(letters) < SHORTEST or letters in taken:
+    while len(letters) < shortest or letters in taken:
         number, place = divmod(number, len(LETTERS))
         letters += LETTERS[place]
     return letters

@@ -61,7 +61,7 @@ class PermitHandover(msgspec.Struct, frozen=True):
     holders: dict[Permit, HeldPermit]
 
 
-class IsWorking(msgspec.Struct, frozen=True):
+class IsWorking(msgspec.Struct, frozen=True, tag=True):
     """Asked: does a session whose key begins like this run a turn, or wait for one?"""
 
     prefix: str

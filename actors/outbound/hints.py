@@ -3,8 +3,8 @@
 Of several nodes, one works on a chat, and one has the connector and sends. Messages and
 answers reach each other as rows. All else may get lost and goes as a hint: words of an
 answer that is being written, typing, reactions, that a message is settled, deleted, or
-that a question stands. `AwayConnector` is in the connector's place at the first node;
-`take_hint` hands on at the second one.
+that a question for approval stands. `AwayConnector` is in the connector's place at the
+first node; `take_hint` hands on at the second one.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import ClassVar, get_args
 import msgspec
 
 from actors import names
+from actors.approvals.board import QuestionAsked, QuestionOver
 from actors.messages.deliveries import Draft
 from actors.messages.inbound import Inbound
 from actors.protocol import (
@@ -40,7 +41,14 @@ from runtime.telemetry.logs import EventLog
 LOG = EventLog("nodes")
 
 Hint = (
-    ShowDraft | ShowTyping | ShowReaction | MessageSettled | StopDelegated | AsideShown
+    ShowDraft
+    | ShowTyping
+    | ShowReaction
+    | MessageSettled
+    | StopDelegated
+    | AsideShown
+    | QuestionAsked
+    | QuestionOver
 )
 KINDS: tuple[type[Hint], ...] = get_args(Hint)
 DECODERS = {kind.__name__: msgspec.json.Decoder(kind) for kind in KINDS}
@@ -150,8 +158,8 @@ def take_hint(
         return
     duties, to, sent = services.duties, "", object()
     match message:
-        case AsideShown(delivery=delivery, at=at):
-            services.board.note_shown(delivery, at)
+        case AsideShown() | QuestionAsked() | QuestionOver():
+            note_question(message, services)
         case StopDelegated(by=by) if duties.has_chat(connector, by.address.chat):
             to, sent = names.ROUTER, message
         case StopDelegated():
@@ -165,3 +173,18 @@ def take_hint(
             to, sent = names.connector(connector), message
     if to and (found := find(to)) is not None:
         found.tell(sent)
+
+
+def note_question(
+    message: AsideShown | QuestionAsked | QuestionOver, services: Services
+) -> None:
+    """Take note of a question for approval, of this node or of another one."""
+    match message:
+        case AsideShown(delivery=delivery, at=at):
+            services.board.note_shown(delivery, at)
+        case QuestionAsked(approval=approval, question=question):
+            place = approval.address
+            if services.duties.has_chat(place.connector, place.chat):
+                services.board.learn(approval, question)
+        case QuestionOver(approval=approval):
+            services.board.forget(approval)

@@ -8,6 +8,7 @@ and `recurrence`, which are pure, then `slots`, which makes the one commit of a 
 __all__ = [
     "appointments",
     "booking",
+    "conditions",
     "decisions",
     "messages",
     "occasions",

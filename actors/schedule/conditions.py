@@ -20,7 +20,7 @@ from actors.rules.text.durations import shown
 from actors.schedule import checklist, quiet_hours
 from actors.schedule.appointments import Appointment, Obstacles
 from actors.schedule.checklist import ChecklistGroup
-from runtime.actor.ref import UNANSWERED
+from runtime.actor.ref import UNANSWERED, ActorRef
 from runtime.errors import KernelError
 from runtime.telemetry.logs import EventLog
 
@@ -159,19 +159,18 @@ class Conditions:
         unless = config.heartbeat.unless_busy
         if it.kind != "heartbeat" or unless == "never":
             return None
-        is_busy = await self._at_work(sessions_of(it, unless))
+        sessions = sessions_of(it, unless)
+        is_busy = await is_at_work(self._scheduler.find, sessions)
+        if not is_busy and unless == "agent":
+            is_busy = await self._at_work_elsewhere(sessions)
         return Obstacles("busy") if is_busy else None
 
-    async def _at_work(self, sessions: str) -> bool:
-        """Ask whether one of these sessions has a turn; in doubt, none has."""
-        limiter = self._scheduler.find(names.LIMITER)
-        if limiter is None:
-            return False
-        try:
-            return bool(await limiter.ask(IsWorking(sessions), timeout=ANSWERED_WITHIN))
-        except (*UNANSWERED, KernelError) as error:
-            LOG.warning("nobody says who is at work", why=str(error))
-            return False
+    async def _at_work_elsewhere(self, sessions: str) -> bool:
+        """Ask the other nodes likewise; this chat is only on this one."""
+        said = await self._services.duties.ask(IsWorking(sessions))
+        for why in said.silent:
+            LOG.warning("nobody says who is at work", why=why)
+        return b"true" in said.answers
 
     async def _listed(self, it: Appointment, config: AgentConfig) -> ConditionCheck:
         """Read what there is to look after; by settings also from the file."""
@@ -194,6 +193,18 @@ class Conditions:
         if not (groups or it.text):
             return ConditionCheck(Obstacles("empty"))
         return ConditionCheck(groups=groups)
+
+
+async def is_at_work(find: Callable[[str], ActorRef | None], sessions: str) -> bool:
+    """Ask whether one of these sessions has a turn; in doubt, none has."""
+    limiter = find(names.LIMITER)
+    if limiter is None:
+        return False
+    try:
+        return bool(await limiter.ask(IsWorking(sessions), timeout=ANSWERED_WITHIN))
+    except (*UNANSWERED, KernelError) as error:
+        LOG.warning("nobody says who is at work", why=str(error))
+        return False
 
 
 def sessions_of(it: Appointment, where: Literal["agent", "chat"]) -> str:

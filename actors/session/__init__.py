@@ -9,6 +9,7 @@ waits), `attempt` (the turn that runs), `lifecycle` (summaries and resets) and `
 __all__ = [
     "closer",
     "condenser",
+    "consent",
     "reply_windows",
     "session",
     "stop",

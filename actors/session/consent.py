@@ -7,13 +7,20 @@ long as the settings say and while the session is awake.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 import msgspec
 
 from actors.agents.persona import Persona
 from actors.approvals import permissions
+from actors.approvals.board import (
+    DecideQuestion,
+    QuestionAsked,
+    QuestionOver,
+    ReadQuestions,
+)
 from actors.journal import answers
 from actors.journal.answers import Aside
 from actors.messages import commands
@@ -34,7 +41,11 @@ from actors.session.attempt import Attempt
 from runtime.actor.actor import Actor
 from runtime.actor.reply import Reply
 from runtime.actor.timers import Timer
+from runtime.errors import KernelError
 from runtime.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
 
 LOG = EventLog("session")
 
@@ -56,7 +67,7 @@ REFUSED = "the people here did not allow it; do not try it another way"
 
 def decision_in(
     hear: Hear, command: commands.Command, session: Actor, services: Services
-) -> str | None:
+) -> str | Awaitable[str] | None:
     """Pass on the decision about a tool call that a message may be.
 
     Args:
@@ -65,7 +76,8 @@ def decision_in(
         services: the board of open questions, and who may decide.
 
     Returns:
-        The answer to whoever decided; None: the message is no decision.
+        The answer to whoever decided, perhaps at another node; None: the message is no
+        decision.
     """
     match command:
         case commands.PlainText():
@@ -80,7 +92,7 @@ def decision_in(
 
 def _heard(
     hear: Hear, decision: ApprovalDecision | None, session: Actor, services: Services
-) -> str | None:
+) -> str | Awaitable[str] | None:
     inbound = hear.inbound
     if inbound.chain.agents or inbound.occasion or inbound.changed_by:
         return None  # agents, timers and hooks never decide for people
@@ -88,9 +100,16 @@ def _heard(
     if ruling is None:
         return None
     if isinstance(ruling, permissions.ApprovalRefused):
+        is_asked = (
+            services.approvals.approval_chat and services.duties.parts is not None
+        )
+        if decision is not None and ruling.reason == "unknown" and is_asked:
+            return _look_elsewhere(hear, decision, services)
         services.metrics.approvals.add(1, ruling.reason)
         return ruling.text
     approval = ruling.approval
+    if services.board.is_elsewhere(approval):
+        return _decide_elsewhere(hear, ruling, services)
     waiting = services.board.take(approval)
     if waiting is not None:
         by = account_of(inbound)
@@ -99,6 +118,69 @@ def _heard(
         )
         session.tell(waiting, decided)
     return _confirmed(ruling)
+
+
+async def _look_elsewhere(
+    hear: Hear, decision: ApprovalDecision, services: Services
+) -> str:
+    """Ask the other nodes for their questions in this chat, and rule once more."""
+    board, place = services.board, hear.inbound.address
+    said = await services.duties.ask(ReadQuestions(place.connector, place.chat))
+    for each in said.answers:
+        with suppress(msgspec.MsgspecError, UnicodeDecodeError):
+            for found in msgspec.json.decode(each, type=list[QuestionAsked]):
+                board.learn(found.approval, found.question)
+    ruling = board.rule(hear.inbound, decision, hear.arrived_at, services.terms)
+    if isinstance(ruling, permissions.ApprovalRuling):
+        return await _decide_elsewhere(hear, ruling, services)
+    services.metrics.approvals.add(1, "unknown" if ruling is None else ruling.reason)
+    return "\n".join(["" if ruling is None else ruling.text, *said.silent])
+
+
+async def _decide_elsewhere(
+    hear: Hear, ruling: permissions.ApprovalRuling, services: Services
+) -> str:
+    """Have the node decide at which a call waits; what is told is what was done."""
+    board, approval = services.board, ruling.approval
+    wanted = DecideQuestion(
+        question=board.question_of(approval.id),
+        by=account_of(hear.inbound),
+        is_approved=ruling.is_approved,
+        is_lasting=ruling.is_lasting,
+        once=f"{hear.inbound.id}/{approval.id}",
+    )
+    said = await services.duties.ask(wanted)
+    if said.answers:
+        return _confirmed(ruling)
+    if said.silent:
+        why = "\n".join(said.silent)
+        return f"Not known whether {approval.agent} was told; say it again.\n{why}"
+    board.forget(approval)
+    return f"Nobody waits for {approval.id} any more."
+
+
+def answer_node(
+    asked: ReadQuestions | DecideQuestion, services: Services
+) -> tuple[QuestionAsked, ...] | bool:
+    """Answer a question of another node; False: nobody waits here for that decision."""
+    board = services.board
+    if isinstance(asked, ReadQuestions):
+        place = Address(asked.connector, asked.chat)
+        open_ = (each for each in board.open if permissions.is_there(each, place))
+        return tuple(QuestionAsked(x, board.question_of(x.id)) for x in open_)
+    wanted = board.asked_by(asked.question)
+    approval = next((each for each in board.open if each.id == wanted), None)
+    if approval is None or not services.terms.admits(approval, asked.by):
+        return False
+    session = board.take(approval)
+    decided = ApprovalDecided(
+        approval, asked.is_approved, asked.by, is_lasting=asked.is_lasting
+    )
+    with suppress(KernelError):
+        if session is not None:
+            session.tell(decided)
+            return True
+    return False
 
 
 def _confirmed(ruling: permissions.ApprovalRuling) -> str:
@@ -220,8 +302,11 @@ class ApprovalRequests:
             return ()
         # Also the ids of our own questions whose decision has not arrived yet.
         taken = {*self._services.board.ids, *self._waiting}
+        seed, shortest = f"{inbound.id}/{wanted.key}", permissions.SHORTEST
+        if self._services.duties.parts is not None and address != inbound.address:
+            shortest = permissions.SHORTEST_OF_NODES
         approval = permissions.OpenApproval(
-            id=permissions.short_id(f"{inbound.id}/{wanted.key}", taken),
+            id=permissions.short_id(seed, taken, shortest),
             turn_id=wanted.turn_id,
             key=wanted.key,
             agent=self._agent,
@@ -239,6 +324,8 @@ class ApprovalRequests:
         self._waiting[approval.id] = OpenRequest(approval, inbound, reply, timer)
         question, *_ = said
         self._services.board.put(approval, session.actor_ref, question.delivery.id)
+        asked = QuestionAsked(approval, question.delivery.id)
+        self._tell_others(approval, asked)
         return said
 
     def _decided(
@@ -320,7 +407,17 @@ class ApprovalRequests:
         del self._waiting[approval.id]
         waiting.timer.cancel()
         self._services.board.take(approval)
+        over = QuestionOver(approval)
+        self._tell_others(approval, over)
         return waiting
+
+    def _tell_others(
+        self, approval: permissions.OpenApproval, hint: QuestionAsked | QuestionOver
+    ) -> None:
+        """Tell the node that works on a question's chat, if that is not this one."""
+        duties, place = self._services.duties, approval.address
+        if not duties.has_chat(place.connector, place.chat):
+            duties.show(place.connector, hint)
 
     def _end(self, reply: Reply, leave: ApprovalResult, outcome: str = "") -> None:
         self._services.metrics.approvals.add(1, outcome or leave.outcome)

@@ -251,8 +251,10 @@ class Session(Actor):
             command = commands.parse_command(inbound.text)
         pending = line.take_in(inbound, hear.past)
         told = consent.decision_in(hear, command, self, self._services)
-        if told is not None:
+        if isinstance(told, str):
             self._say(inbound, told)
+        elif told is not None:
+            return self._say_later(inbound, told)
         elif isinstance(command, commands.Stop):
             self._stop(inbound, command)
         elif isinstance(command, commands.OtherCommand) and not registry.skill_named(
@@ -262,6 +264,12 @@ class Session(Actor):
         else:
             return self._line_up(pending) or self._check_waiting()
         return self._check_waiting()
+
+    async def _say_later(self, inbound: Inbound, told: Awaitable[str]) -> None:
+        """Say what another node has to tell first."""
+        self._say(inbound, await told)
+        if (going_on := self._check_waiting()) is not None:
+            await going_on
 
     def _knows(self, message_id: str) -> bool:
         pending, history = self._line.pending, self._history

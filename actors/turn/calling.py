@@ -15,7 +15,7 @@ import trio
 
 from actors import names
 from actors.errors import ModelBusyError, ModelError, ModelFault
-from actors.messages.inbound import ModelAnswer, Usage
+from actors.messages.inbound import ModelAnswer, ModelRequest, Usage
 from actors.messages.tracing import TracedStep
 from actors.messages.usage import Spent, add_up
 from actors.models.budget import Spender
@@ -23,11 +23,13 @@ from actors.models.messages import (
     CallEnded,
     CallLater,
     CancelReserve,
+    Outcome,
     OverBudget,
     Reserve,
     Reserved,
+    Ruling,
 )
-from actors.models.pool import TriedBackends
+from actors.models.pool import ModelOffer, TriedBackends
 from actors.rules.prompt.estimate import estimate, fit, tokens_of
 from actors.services import Services
 from actors.turn.machine import FailureKind, ModelFailed
@@ -39,10 +41,6 @@ from runtime.telemetry.logs import EventLog, Quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from actors.messages.inbound import ModelRequest
-    from actors.models.messages import Outcome, Ruling
-    from actors.models.pool import ModelOffer
 
     Fits = Callable[[int, ModelOffer], bool]
     """Whether a request may go to a model."""

@@ -12,18 +12,18 @@ import msgspec
 import trio
 
 from actors.memory.notebook import active_project
-from actors.messages.inbound import ModelRequest, TranscriptLine, Usage
+from actors.messages.inbound import ModelRequest, ToolSpec, TranscriptLine, Usage
 from actors.messages.usage import Spent, add_up, total
 from actors.models import classify
 from actors.models.budget import Spender
 from actors.people.lookup import chosen_model
-from actors.protocol import TurnSpent
+from actors.protocol import StartTurn, TurnSpent
 from actors.rules.prompt.brief import BY_ITSELF
 from actors.rules.prompt.untrusted import REFUSED, clean
 from actors.turn import machine as rules
-from actors.turn.calling import CallOwner, ModelCalls, NoListener
+from actors.turn.calling import AnswerListener, CallOwner, ModelCalls, NoListener
 from actors.turn.request import ConversationWindow, PromptBuilder
-from actors.turn.stream import resume_token_of
+from actors.turn.stream import AnswerStream, resume_token_of
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -31,11 +31,8 @@ if TYPE_CHECKING:
 
     from actors.agents.persona import Persona
     from actors.config.routes import RoutingConfig
-    from actors.messages.inbound import ToolSpec
-    from actors.protocol import StartTurn
     from actors.services import Services
-    from actors.turn.calling import AnswerListener, Fits
-    from actors.turn.stream import AnswerStream
+    from actors.turn.calling import Fits
     from runtime.actor.actor import Actor
 
     Ask = Callable[[ModelRequest, str], Awaitable[str | None]]

@@ -21,7 +21,10 @@ import msgspec
 import trio
 from msgspec import field
 
+from actors.approvals.board import DecideQuestion, ReadQuestions
 from actors.approvals.permissions import OpenApproval
+from actors.models.limiter import IsWorking
+from actors.services import NodesSaid
 from connectors.config.checks import is_loopback
 from runtime.errors import MisuseError
 from runtime.nodes.rows import ACCOUNT, COMPANY, PART, LeaseRow
@@ -167,7 +170,10 @@ class ActByHand(msgspec.Struct, frozen=True, tag=True):
     """No other wish has it: a node that has it already does nothing more."""
 
 
-NodeQuestion = ShowTree | ReadReport | ReadActors | ActByHand
+NodeAsked = ReadQuestions | DecideQuestion | IsWorking
+"""What actors ask; see `Duties.ask`."""
+
+NodeQuestion = ShowTree | ReadReport | ReadActors | ActByHand | NodeAsked
 
 
 class Account(msgspec.Struct, frozen=True):
@@ -319,6 +325,18 @@ class NodeCircle:
     def others(self) -> list[NodeWay]:
         """Give all other nodes in whose process a company runs."""
         return [x for x in self.ways() if x.has_actors and x.listed.name != self.name]
+
+    async def ask_others(self, question: NodeAsked) -> NodesSaid:
+        """Ask all other nodes what an actor wants to know; see `Duties.ask`."""
+        replies = await self.ask(question, self.others(), COMMAND_WITHIN)
+        return NodesSaid(
+            [each.body for each in replies if not each.why],
+            [
+                f"Node {each.node.name}: {each.why}."
+                for each in replies
+                if each.why and not each.is_refused
+            ],
+        )
 
     async def ask(
         self, question: NodeQuestion, ways: Iterable[NodeWay], within: float

@@ -447,6 +447,8 @@ def _company(
     stack: AsyncExitStack,
 ) -> Company:
     bridge = Bridge()
+    if app.seat is not None:
+        services.duties.ask = app.seat.circle(services.receipt_key).ask_others
     read_tree = partial(write_tree, app.system, services.redact)
 
     def inside() -> ViewSources:

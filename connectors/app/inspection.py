@@ -18,14 +18,18 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 import trio
 
+from actors.approvals.board import DecideQuestion, ReadQuestions
+from actors.models.limiter import IsWorking
 from actors.rules.text.limits import RecentMap
+from actors.schedule.conditions import is_at_work
+from actors.session import consent
 from connectors.admin.queue import OVER
 from runtime import __version__
 from runtime.errors import MisuseError, StoreError
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from connectors.admin.nodes import ActByHand, ReadActors, ReadReport
+    from connectors.admin.nodes import ActByHand, NodeAsked, ReadActors, ReadReport
     from connectors.admin.settings import Origins
     from connectors.admin.tree import Forest
     from connectors.app.reload.by_hand import SettingsByHand
@@ -124,10 +128,10 @@ class NodeAnswers:
                 return 200, await trio.to_thread.run_sync(tree)
             except MisuseError as error:
                 return 404, str(error).encode()
-        return await self._answer_of_views(asked)
+        return await self._answer_of_company(asked)
 
-    async def _answer_of_views(
-        self, asked: ReadReport | ReadActors | ActByHand
+    async def _answer_of_company(
+        self, asked: ReadReport | ReadActors | ActByHand | NodeAsked
     ) -> tuple[int, bytes]:
         once = getattr(asked, "once", "")
         if once in self._asked:  # by another way, or by somebody who overheard it
@@ -136,6 +140,14 @@ class NodeAnswers:
             self._asked[once] = None
         if self._inside is None:
             self._inside = self._make_inside()
+        if isinstance(asked, ReadQuestions | DecideQuestion):
+            found = consent.answer_node(asked, self._inside.services)
+            if found is False:
+                return 409, b"nobody waits for it here"
+            return 200, msgspec.json.encode(found)
+        if isinstance(asked, IsWorking):
+            is_so = await is_at_work(self._inside.system.find, asked.prefix)
+            return 200, msgspec.json.encode(is_so)
         return await answer_of_views(self._inside, asked)
 
 

@@ -138,12 +138,8 @@ def account_leases(config: AppConfig) -> list[str]:
 
 
 def is_sharing(config: AppConfig) -> bool:
-    """Whether nodes share work by these settings.
-
-    Not if approvals are asked for in another chat: its node would not know of them.
-    """
-    names = any(has_parts(config, name) for name in config.connectors)
-    return names and not config.approvals.approval_chat
+    """Whether nodes share work by these settings."""
+    return any(has_parts(config, name) for name in config.connectors)
 
 
 def rest_of(config: AppConfig) -> list[str]:

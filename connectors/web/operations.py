@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
@@ -41,8 +41,6 @@ from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
     import socket
-
-    from starlette.requests import Request
 
     from runtime.telemetry.metrics import Counter, Metrics
 

@@ -661,11 +661,13 @@ async def test_two_nodes_share_their_chats_and_one_goes_on_with_the_other_s(
         nodes.end()
 
 
-BOTS = """
+BOTS = (
+    """
 [presence]
 draft_chars = 5
-""" + "".join(
-    f"""
+"""
+    + "".join(
+        f"""
 [connectors.{name}]
 kind = "telegram"
 api_url = "{{url}}"
@@ -677,8 +679,17 @@ people = "anyone"
 [connectors.{name}.accounts.anna]
 token = {{{{ env = "TOKEN_{name.upper()}" }}}}
 """
-    for name in ("one", "two")
+        for name in ("one", "two")
+    )
+    + """
+[[permissions]]
+delegated = true
+ask = ["calculate"]
+"""
 )
+DECIDER = 900
+"""Is asked for leave in the chat with the second bot, wherever somebody waits."""
+
 PEOPLE = 3
 """Who write to each bot."""
 
@@ -709,6 +720,8 @@ class NodesWithBots(TwoNodes):
             f"TOKEN_{bot.username.partition('_')[0].upper()}": token
             for token, bot in self.telegram.bots.items()
         }
+        asked = f"two/{DECIDER}@anna"
+        tokens["CALLBOARD_APPROVALS__APPROVAL_CHAT"] = asked
         return super().variables(name) | tokens
 
     def holders(self) -> dict[str, str]:
@@ -759,16 +772,37 @@ class NodesWithBots(TwoNodes):
         """Count messages by how they ended."""
         return Counter(dict(self.rows("SELECT state, count(*) FROM inbox GROUP BY 1")))
 
-    def chat_elsewhere(self, name: str) -> Chat:
-        """Open a chat of a bot that another node works on than has the bot."""
-        parts, holder = self.parts(), self.holders()[name]
-        people = map(str, itertools.count(1_000))
-        theirs = (x for x in people if parts[chat_partition(name, x)] != holder)
+    def chat_elsewhere(self, name: str, node: str) -> Chat:
+        """Open a chat of a bot that another node works on than this one."""
+        parts, people = self.parts(), map(str, itertools.count(1_000))
+        bot = "@anna"
+        theirs = (x for x in people if parts[chat_partition(name, x + bot)] != node)
         return self.telegram.private(int(next(theirs)), f"{name}_bot")
+
+    async def check_asked(self) -> None:
+        """Check that somebody is asked in a chat that another node works on."""
+        node = self.parts()[chat_partition("two", f"{DECIDER}@anna")]
+        chat = self.chat_elsewhere("two", node)
+        bot = self.bots["two"]
+        asked = self.telegram.private(DECIDER, "two_bot")
+        person = {**ZOE, "id": DECIDER}
+        for number, word in enumerate(("approve", "deny")):
+            self.telegram.say(chat, person, f"sum {number} + 83")
+            while sum("/approve" in x for x in asked.texts(bot)) <= number:
+                await self.telegram.wait_change()
+            question = next(x for x in reversed(asked.texts(bot)) if "/deny" in x)
+            name = question.split("/deny ")[1].split(",")[0]
+            self.telegram.say(asked, person, f"/{word} {name}")
+            told = "Approved: ben may" if word == "approve" else "Denied: ben does not"
+            while not any(told in x for x in asked.texts(bot)):
+                await self.telegram.wait_change()
+            answer = "83" if word == "approve" else "was not run"
+            while not any(answer in x for x in chat.texts(bot)[-1:]):
+                await self.telegram.wait_change()
 
     async def check_seen(self) -> None:
         """Check that people see a draft grow and can stop it, at whichever node."""
-        bot, chat = self.bots["one"], self.chat_elsewhere("one")
+        bot, chat = self.bots["one"], self.chat_elsewhere("one", self.holders()["one"])
         person = {**ZOE, "id": chat.id}
         grown: set[str] = set()
         self.telegram.say(chat, person, f"slowly {SLOWLY}")
@@ -804,6 +838,7 @@ async def test_bots_are_spread_over_nodes_and_go_on_with_another_one(
                 await nodes.wait_shared()
                 await nodes.wait_spread()
                 await nodes.check_seen()
+                await nodes.check_asked()
                 while set(nodes.settled()) - {"replied", "cancelled"}:
                     await trio.testing.wait_all_tasks_blocked(PAUSE)
             nodes.before = nodes.settled()

@@ -24,17 +24,17 @@ from actors.schedule.messages import AppointmentsChanged
 from actors.tree import memory_children
 from connectors.app.accounts import Doors, let_go
 from connectors.app.assembly import furnished, models_of, persona_folders, settled
-from connectors.app.kit import PARTS
+from connectors.app.kit import PARTS, Kit, Workbench
 from connectors.app.models import accounts
 from connectors.app.webhooks import doors_of
 from connectors.files.personas import read_persona
 from runtime.errors import DeclineStart, KernelError
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.supervisor import RenewChild, StopChild
-from runtime.telemetry.logs import EventLog
+from runtime.telemetry.logs import EventLog, Writing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from actors.models.catalogue import Catalogue
@@ -42,18 +42,9 @@ if TYPE_CHECKING:
     from actors.transport import Transport
     from connectors.app.accounts import Serves
     from connectors.app.app import App
-    from connectors.app.kit import Kit
     from connectors.app.reload.rules import Step
-    from connectors.config.app import AppConfig
-    from runtime.actor.ref import ActorRef
-    from runtime.telemetry.logs import Writing
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from connectors.app.kit import Workbench
     from connectors.app.tool_sources import ToolSources
+    from connectors.config.app import AppConfig
     from runtime.actor.actor import Actor
     from runtime.actor.ref import ActorRef
 

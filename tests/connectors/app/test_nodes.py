@@ -15,7 +15,6 @@ import trio.testing
 from hypothesis import given, strategies as st
 from msgspec.structs import replace
 
-from actors.config.limits import ApprovalConfig
 from actors.errors import MisdirectedError
 from actors.messages.keys import chat_partition
 from actors.services import Duties
@@ -245,12 +244,10 @@ def told(stream: str, part: int) -> Commit:
     return Commit(at=0.0, appends=(row,))
 
 
-def test_work_is_not_shared_where_approvals_are_asked_for_elsewhere() -> None:
+def test_work_is_shared_where_a_connector_s_chats_can_be() -> None:
     connectors: dict[str, ConnectorConfig] = {"http": HttpConfig()}
     assert is_sharing(AppConfig(connectors=connectors))
     assert not is_sharing(AppConfig())
-    asked = ApprovalConfig(approval_chat="telegram/1")
-    assert not is_sharing(AppConfig(connectors=connectors, approvals=asked))
 
 
 def through_proxy(folder: Path) -> tuple[CutProxy, AppConfig]:

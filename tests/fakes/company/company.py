@@ -46,7 +46,7 @@ from actors.models.catalogue import Catalogue, of_one
 from actors.rules.groups.overheard import without_overheard
 from actors.rules.groups.routes import group_of, routing_table
 from actors.rules.prompt.untrusted import without_sender
-from actors.services import Furnishing, InForce, Services
+from actors.services import Duties, Furnishing, InForce, Services
 from actors.transport import Account
 from actors.tree import Company, tree
 from runtime.ids import IdSource
@@ -286,6 +286,7 @@ class Cast:
     remember: Rememberer | None = None
     trace: Trace | None = None
     traceparent: TraceParent | None = None
+    duties: Duties = field(default_factory=Duties)
     store: MemoryStore = field(default_factory=MemoryStore)
     metrics: Metrics = field(default_factory=Metrics)
     reports: Reports = field(default_factory=Reports)
@@ -309,6 +310,7 @@ class Cast:
             hooks=self.hooks.book,
             trace=self.trace,
             traceparent=self.traceparent,
+            duties=self.duties,
         )
 
     @property

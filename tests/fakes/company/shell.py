@@ -58,7 +58,7 @@ def talk(request: ModelRequest) -> str | Says:
 class Office:
     """A company in which anna has a shell, and olga is the owner."""
 
-    def __init__(self, clock: Clock, **cast: Any) -> None:
+    def __init__(self, clock: Clock, kind: type[Cast] = Cast, **cast: Any) -> None:
         self.clock = clock
         self.shell = Shell()
         given: dict[str, Any] = {
@@ -67,7 +67,7 @@ class Office:
             "tools": (self.shell,),
             "approvers": (OLGA,),
         }
-        self.cast = Cast(**{**given, **cast})
+        self.cast = kind(**{**given, **cast})
 
     @property
     def platform(self) -> Platform:

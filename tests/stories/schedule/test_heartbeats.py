@@ -6,13 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+import pytest
 import trio
 import trio.testing
 
+from actors import names
 from actors.config.agents import AgentConfig
 from actors.config.schedule import QuietConfig, SchedulerConfig
+from actors.models.limiter import IsWorking
 from actors.rules.markers.actions import AddHeartbeatItem, RemoveHeartbeatItem, Schedule
 from actors.schedule.rows import SLOT, SlotRecord
+from actors.services import NodesSaid
 from tests.fakes.company.arranging import arrange, kept
 from tests.fakes.company.beating import FIRST, PERIOD, Listed, beating, due
 from tests.fakes.company.company import EPOCH, Says, at_rest, heard, open_company
@@ -162,6 +166,27 @@ async def test_an_agent_at_work_has_no_heartbeat(autojump_clock: Clock) -> None:
         other.platform.write("are you there?", chat="elsewhere")
         await trio.sleep(300)
         assert due(other) == {"fired": 1}
+
+
+@pytest.mark.parametrize(("unless", "fired"), [("agent", 1), ("chat", 2)])
+async def test_an_agent_at_work_at_another_node_has_no_heartbeat(
+    unless: str, fired: int, autojump_clock: Clock
+) -> None:
+    asked: list[object] = []
+
+    async def said(question: object) -> NodesSaid:
+        await trio.lowlevel.checkpoint()
+        asked.append(question)
+        answers = (b"false", b"true" if len(asked) == 1 else b"false")
+        return NodesSaid(answers, ("Node c: is gone.",))
+
+    cast = beating(Listed(), lambda _: "HEARTBEAT_OK", unless_busy=unless)
+    cast.duties.ask = said
+    async with open_company(autojump_clock, cast):
+        await trio.sleep(FIRST + PERIOD + 5)
+    assert due(cast) == {"fired": fired} | ({"busy": 1} if fired == 1 else {})
+    works = IsWorking(f"{names.sessions('anna')}/")
+    assert asked == ([works] * 2 if unless == "agent" else [])
 
 
 async def test_in_quiet_hours_beats_are_left_out(autojump_clock: Clock) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -9,13 +11,19 @@ import pytest
 import trio
 import trio.testing
 
+from actors.approvals.board import DecideQuestion, ReadQuestions
 from actors.config.agents import AgentConfig
 from actors.config.limits import ApprovalConfig
 from actors.config.sessions import SessionConfig
 from actors.messages.deliveries import Abilities
+from actors.messages.keys import chat_partition
+from actors.outbound.hints import encode_hint, take_hint
 from actors.ports import Offer
-from actors.session.consent import NO_ANSWER
+from actors.protocol import AsideShown
+from actors.services import Duties, NodesSaid, Services
+from actors.session.consent import NO_ANSWER, answer_node
 from tests.fakes.company.company import (
+    Cast,
     FakeModel,
     Platform,
     Says,
@@ -27,6 +35,8 @@ from tests.fakes.company.company import (
 from tests.fakes.company.shell import OLGA, TIMEOUT, Office, Shell
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
     from actors.messages.deliveries import Delivery
     from actors.messages.inbound import ModelRequest, ToolContext
 
@@ -280,6 +290,142 @@ async def test_owners_can_be_asked_elsewhere(autojump_clock: Clock) -> None:
         ": 🔐 anna wants to run `shell`: run ls — an owner has been asked."
     )
     assert sorted(office.said()[1:]) == ["anna: Wait.\n\nIt says: done", "anna: to yes"]
+
+
+ApprovalAsked = ReadQuestions | DecideQuestion
+
+
+class NodeCast(Cast):
+    """A company that is one of two nodes, and works on one chat."""
+
+    def join(self, chat: str) -> None:
+        """Say which chat is this node's; hints go nowhere, and nobody is asked."""
+        self.duties.parts = frozenset({chat_partition("fake", chat)})
+        self.duties.is_shared = lambda _: True
+
+    @property
+    def services(self) -> Services:
+        return self.held
+
+    @cached_property
+    def held(self) -> Services:
+        """Always the same."""
+        return super().services
+
+
+class TwoOffices:
+    """Anna works on `room` at one node; `bosses`, where owners are asked, is another's.
+
+    Args:
+        hears: whether hints arrive.
+        answers: whether the first node answers the second one.
+    """
+
+    def __init__(
+        self, clock: Clock, *, hears: bool = True, answers: bool = True
+    ) -> None:
+        elsewhere = ApprovalConfig(approval_chat="fake/bosses")
+        self.first, self.second = (
+            Office(clock, kind=NodeCast, approvals=elsewhere) for _ in range(2)
+        )
+        self._answers = answers
+        for office, chat in ((self.first, "room"), (self.second, "bosses")):
+            assert isinstance(office.cast, NodeCast)
+            office.cast.join(chat)
+        if hears:
+            self.first.cast.services.duties.show = self.show
+        self.second.cast.services.duties.ask = self.ask
+
+    def show(self, connector: str, message: object) -> None:
+        """Carry a hint from the first node to the second one."""
+        kind, body = encode_hint(message)
+        take_hint(connector, kind, body, lambda _: None, self.second.cast.services)
+
+    async def ask(self, question: object) -> NodesSaid:
+        """Carry a question from the second node to the first one."""
+        await trio.lowlevel.checkpoint()
+        if not self._answers:
+            return NodesSaid(silent=("Node a: did not answer within 3 s.",))
+        asked = msgspec.json.decode(msgspec.json.encode(question), type=ApprovalAsked)
+        found = answer_node(asked, self.first.cast.services)
+        return NodesSaid(() if found is False else (msgspec.json.encode(found),))
+
+    @asynccontextmanager
+    async def asked(self, clock: Clock) -> AsyncGenerator[str]:
+        """Have anna ask for leave; gives the id of the question."""
+        async with (
+            open_company(clock, self.first.cast),
+            open_company(clock, self.second.cast),
+        ):
+            self.first.platform.write("run ls")
+            board = self.first.cast.services.board
+            await until(lambda: board.open)
+            yield board.open[0].id
+
+    async def told(self, words: str) -> str:
+        """Have olga write in the owners' chat; gives what she is told."""
+        before = len(self.second.said("bosses"))
+        self.second.platform.write(words, chat="bosses", sender="olga")
+        await at_rest(self.second.cast)
+        (said,) = self.second.said("bosses")[before:]
+        return said
+
+    async def ran(self) -> list[str]:
+        """Give what anna has run in the end."""
+        await until(lambda: any("It says" in each for each in self.first.said()))
+        return self.first.shell.ran
+
+
+@pytest.mark.parametrize("words", ["/approve", "yes", "/approve {id}"])
+async def test_owners_can_be_asked_in_a_chat_of_another_node(
+    words: str, autojump_clock: Clock
+) -> None:
+    offices = TwoOffices(autojump_clock)
+    async with offices.asked(autojump_clock) as approval_id:
+        board = offices.second.cast.services.board
+        assert not board.open  # what waits here is all that the page shows
+        offices.show("fake", AsideShown(board.question_of(approval_id), 0.0))
+        await trio.sleep(2.0)
+        told = await offices.told(words.format(id=approval_id))
+        assert told == ": Approved: anna may run `shell`."
+        assert await offices.ran() == ["zoe call-1"]
+        assert not board.ids
+        told = await offices.told(f"/deny {approval_id}")
+        assert told == f": No request {approval_id} is open in this chat."
+
+
+async def test_a_question_of_which_no_hint_came_is_found_by_its_id(
+    autojump_clock: Clock,
+) -> None:
+    offices = TwoOffices(autojump_clock, hears=False)
+    async with offices.asked(autojump_clock) as approval_id:
+        assert await offices.told("yes") == "anna: to yes"
+        told = await offices.told(f"/deny {approval_id}")
+        assert told == ": Denied: anna does not run `shell`."
+        assert await offices.ran() == []
+
+
+async def test_a_decision_that_arrives_too_late_is_not_confirmed(
+    autojump_clock: Clock,
+) -> None:
+    offices = TwoOffices(autojump_clock)
+    async with offices.asked(autojump_clock) as approval_id:
+        offices.first.cast.duties.show = Duties().show
+        assert await offices.ran() == []  # nobody answered in time
+        told = await offices.told(f"/approve {approval_id}")
+        assert told == f": Nobody waits for {approval_id} any more."
+
+
+@pytest.mark.parametrize("hears", [True, False])
+async def test_a_node_that_does_not_answer_is_named_to_who_decides(
+    *, hears: bool, autojump_clock: Clock
+) -> None:
+    offices = TwoOffices(autojump_clock, hears=hears, answers=False)
+    async with offices.asked(autojump_clock) as approval_id:
+        told = await offices.told(f"/approve {approval_id}")
+        assert told.endswith("\nNode a: did not answer within 3 s.")
+        assert "Approved" not in told
+        assert await offices.ran() == []
 
 
 async def test_questions_of_one_round_are_answered_one_by_one(

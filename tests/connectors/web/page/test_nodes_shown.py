@@ -15,9 +15,12 @@ from hypothesis import given, strategies as st
 from msgspec.structs import replace as with_fields
 
 from actors import names
+from actors.approvals.board import DecideQuestion, QuestionAsked, ReadQuestions
+from actors.approvals.permissions import OpenApproval
 from actors.journal.records import AUDIT, usage_of_check
 from actors.messages.inbound import Address, Inbound
 from actors.messages.usage import Run
+from actors.models.limiter import IsWorking
 from connectors.admin.nodes import (
     ENDED,
     GONE,
@@ -373,6 +376,55 @@ async def test_the_overview_is_of_all_nodes(tmp_path: Path) -> None:
         report = reply.read(NodeReport)
         assert report is not None
         assert (report.reasons, report.turns >= 0) == ((), True)
+
+
+async def waiting_call(bed: PanelBed) -> OpenApproval:
+    """Have a tool call wait for an approval."""
+    await bed.say("sum 12*7")
+    await bed.wait_shown("/overview", "12*7")
+    (waits,) = bed.app.company.services.board.open
+    return waits
+
+
+async def test_an_actor_asks_all_other_nodes(tmp_path: Path) -> None:
+    async with (
+        open_panels(tmp_path, ASKS) as bed,
+        two_nodes(bed, way("c", 1)) as inside,
+    ):
+        assert inside.nodes is not None
+        waits, ask = await waiting_call(bed), inside.nodes.ask_others
+        place = waits.address
+        said = await ask(ReadQuestions(place.connector, place.chat))
+        (why,) = said.silent
+        assert why.startswith("Node c: does not answer at 127.0.0.1:1")
+        (answer,) = said.answers
+        (found,) = msgspec.json.decode(answer, type=list[QuestionAsked])
+        assert found.approval == waits
+        assert (await ask(ReadQuestions("page", "another"))).answers == [b"[]"]
+        working = IsWorking(f"{names.sessions(waits.agent)}/")
+        assert (await ask(working)).answers == [b"false"]  # who waits does not work
+
+
+async def test_a_call_is_decided_once_at_the_node_where_it_waits(
+    tmp_path: Path,
+) -> None:
+    async with open_panels(tmp_path, ASKS) as bed, two_nodes(bed) as inside:
+        assert inside.nodes is not None
+        waits, ask = await waiting_call(bed), inside.nodes.ask_others
+        decision = DecideQuestion(
+            question=bed.app.company.services.board.question_of(waits.id),
+            by="page/operator",
+            is_approved=False,
+            is_lasting=False,
+            once="1",
+        )
+        for wanted, answers in (
+            (with_fields(decision, by="page/stranger", once="2"), []),
+            (decision, [b"true"]),
+            (decision, []),  # asked twice
+            (with_fields(decision, once="3"), []),  # nobody waits any more
+        ):
+            assert (await ask(wanted)).answers == answers
 
 
 async def test_what_models_do_beside_answers_is_no_failed_answer(
