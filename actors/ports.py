@@ -10,9 +10,10 @@ What the domain needs of whoever copies and keeps the files that agents send.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+import msgspec
 
 from actors.messages.inbound import (
     Attachment,
@@ -101,8 +102,7 @@ class MediaReader(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Noted:
+class Noted(msgspec.Struct, frozen=True):
     """Something worth remembering, found in a conversation."""
 
     kind: str
@@ -258,8 +258,7 @@ class LogBook(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Jot:
+class Jot(msgspec.Struct, frozen=True):
     """Result of writing to, or reading from, the notebook."""
 
     text: str = ""
@@ -311,8 +310,7 @@ class Notebook(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Offer:
+class Offer(msgspec.Struct, frozen=True):
     """The tools that an agent gets beside its own, for one round."""
 
     tools: tuple[Tool, ...] = ()

@@ -11,7 +11,6 @@ How a book of consultations is written down and read back.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 
 import msgspec
@@ -175,8 +174,7 @@ class TimeIsUp(msgspec.Struct, frozen=True):
     turn_id: str
 
 
-@dataclass(slots=True)
-class PendingQuestion:
+class PendingQuestion(msgspec.Struct):
     """One question that is being answered."""
 
     consult: Consult
@@ -187,8 +185,7 @@ class PendingQuestion:
     spent: tuple[Spent, ...] = ()
 
 
-@dataclass(slots=True)
-class PendingCommits:
+class PendingCommits(msgspec.Struct):
     """What is being committed, and who waits for it."""
 
     event: Consulted

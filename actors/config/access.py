@@ -5,8 +5,6 @@ fit together. In every pattern `*` matches anything and `?` one character. An id
 itself, whatever characters it has.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct

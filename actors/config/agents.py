@@ -3,8 +3,6 @@
 What people set about an agent that goes on by itself: when, how far, for whom.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from pathlib import Path

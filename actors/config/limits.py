@@ -1,7 +1,5 @@
 """Settings of what agents may use: tools, approvals, budgets and turns."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 

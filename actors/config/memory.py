@@ -3,8 +3,6 @@
 Only types, bounds and defaults. The embedder's table is in `connectors/config`.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Meta, Struct

@@ -1,7 +1,5 @@
 """Settings of presence: typing, reactions, drafts and status messages."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field

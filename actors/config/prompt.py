@@ -3,8 +3,6 @@
 Only types, bounds and defaults; `actors/rules/prompt/build.py` uses them.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field

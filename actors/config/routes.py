@@ -1,7 +1,5 @@
 """Settings of routing: which agents hear a message, and which model answers it."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct

@@ -6,8 +6,6 @@ Only types, bounds and defaults. `actors/schedule/quiet_hours.py` parses the hou
 `actors/schedule/conditions.py` applies the rest.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field

@@ -3,8 +3,6 @@
 `actors/messages/busy_policies.py` explains the policies.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import lru_cache

@@ -6,7 +6,6 @@ Only `accounts.py` has it; a turn is told of it what one call needs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from fnmatch import fnmatchcase
 from typing import Annotated
@@ -91,21 +90,22 @@ def find(lines: Iterable[PriceLine], kind: str, model: str, version: str) -> Pri
 NO_PRICES = Prices()
 
 
-@dataclass(frozen=True)
-class Catalogue:
+class Catalogue(msgspec.Struct, frozen=True):
     """All models, accounts, prices and budgets."""
 
-    offers: Mapping[str, ModelOffer] = field(default_factory=dict[str, ModelOffer])
+    offers: Mapping[str, ModelOffer] = msgspec.field(
+        default_factory=dict[str, ModelOffer]
+    )
     """By the name of the model in the settings."""
 
-    clients: Mapping[str, Model] = field(default_factory=dict[str, "Model"])
+    clients: Mapping[str, Model] = msgspec.field(default_factory=dict[str, "Model"])
     """By account: one pool of connections each, for all models it is asked for. Who
     has the catalogue closes them."""
 
-    preferences: Mapping[str, int] = field(default_factory=dict[str, int])
+    preferences: Mapping[str, int] = msgspec.field(default_factory=dict[str, int])
     """By account, lower first."""
 
-    prices: Mapping[str, Prices] = field(default_factory=dict[str, Prices])
+    prices: Mapping[str, Prices] = msgspec.field(default_factory=dict[str, Prices])
     """By the name of the model in the settings."""
 
     budgets: tuple[Budget, ...] = ()

@@ -7,7 +7,6 @@ the requests; `messages.py` carries them out one after the other.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import tzinfo
 
 import msgspec
@@ -56,8 +55,7 @@ class AppointmentCounts(msgspec.Struct, frozen=True):
     """By the agent's name."""
 
 
-@dataclass
-class AppointmentBook:
+class AppointmentBook(msgspec.Struct):
     """The appointments that exist, and the changes to them.
 
     Args:
@@ -76,7 +74,7 @@ class AppointmentBook:
     now: float
     new_id: Callable[[], str]
     is_open: bool = True
-    changed: dict[str, Appointment | None] = field(
+    changed: dict[str, Appointment | None] = msgspec.field(
         default_factory=dict[str, "Appointment | None"]
     )
     """By id what is to be stored; None: it is to go."""

@@ -8,7 +8,6 @@ long as the settings say and while the session is awake.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
 import msgspec
@@ -199,8 +198,7 @@ class ApprovalExpired(msgspec.Struct, frozen=True):
     """Whether a decision that was on its way would have arrived by now."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpenRequest:
+class OpenRequest(msgspec.Struct, frozen=True):
     """One question to people, and the reply that the turn waits for."""
 
     approval: permissions.OpenApproval

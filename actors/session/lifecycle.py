@@ -12,7 +12,6 @@ begins before a reset is stored.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import Literal
 
 import msgspec
@@ -60,8 +59,7 @@ class RewritingOverdue(msgspec.Struct, frozen=True):
     id: str
 
 
-@dataclass(slots=True)
-class Rewriting:
+class Rewriting(msgspec.Struct):
     """What a session keeps while it waits for a condenser, and then for the disk."""
 
     id: str
@@ -105,7 +103,7 @@ class Rewriting:
     is_stored: bool = False
     """Whether it is being stored; then it cannot be called off."""
 
-    waiting: list[Reply] = field(default_factory=list["Reply"])
+    waiting: list[Reply] = msgspec.field(default_factory=list["Reply"])
     timer: Timer | None = None
 
     def is_by(self, inbound: Inbound) -> bool:

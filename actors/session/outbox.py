@@ -7,7 +7,6 @@ written only after the one before it is durable.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import assert_never
 
 import msgspec
@@ -405,8 +404,7 @@ class SessionOutbox:
             self._history.take(sequence, event, stored.at)
 
 
-@dataclass(slots=True)
-class Writing:
+class Writing(msgspec.Struct):
     """One item on its way to the store."""
 
     outbox: SessionOutbox

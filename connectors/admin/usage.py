@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -332,15 +331,16 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds the kernel's loop took for its last sign of life."""
 
 
-@dataclass
-class Minute:
+class Minute(msgspec.Struct):
     """One minute."""
 
     messages: float = 0.0
     errors: float = 0.0
     tokens: float = 0.0
     dollars: float = 0.0
-    times: list[float] = field(default_factory=lambda: [0.0] * (len(BOUNDS) + 1))
+    times: list[float] = msgspec.field(
+        default_factory=lambda: [0.0] * (len(BOUNDS) + 1)
+    )
     queue_age: float = 0.0
     """The highest of the minute; so also `lag`."""
 

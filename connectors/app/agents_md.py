@@ -9,7 +9,6 @@ around it is the agent's, or the operator's, and stays.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
@@ -126,8 +125,7 @@ class Refresh(msgspec.Struct, frozen=True):
     """A note to itself: see whether the files are still true."""
 
 
-@dataclass(frozen=True)
-class GuideSource:
+class GuideSource(msgspec.Struct, frozen=True):
     """Where the files' contents come from."""
 
     config: AppConfig

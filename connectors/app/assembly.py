@@ -10,14 +10,13 @@ their usual tools; read as they are, without a step in between.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import msgspec
-import polib
 
 from actors.agents.persona import Persona
 from actors.agents.roster import ConfiguredStaff
@@ -45,13 +44,16 @@ from connectors.settings.checks.access import (
     owners,
 )
 from connectors.settings.checks.schedule import standing_of
+from runtime.telemetry.logs import EventLog
+
+LOG = EventLog("languages")
 
 LOCALE = "locale"
 CATALOGUE = "LC_MESSAGES/callboard.po"
 
 
 def load_voices(default: str = SOURCE, folder: Path | None = None) -> Voices:
-    """Read all catalogues there are.
+    """Find all catalogues there are.
 
     Args:
         default: what is spoken with those whose language is not known.
@@ -59,21 +61,51 @@ def load_voices(default: str = SOURCE, folder: Path | None = None) -> Voices:
     """
     folder = folder or shipped_settings() / LOCALE
     found = {
-        path.parent.parent.name: read_catalogue(path)
+        path.parent.parent.name: TranslationFile(path)
         for path in sorted(folder.glob(f"*/{CATALOGUE}"))
     }
     return Voices(found, default)
 
 
-def read_catalogue(path: Path) -> Mapping[str, str]:
-    """Read the translations of one language; what is in doubt counts as missing."""
-    stat = path.stat()
-    return parse_catalogue(path, stat.st_mtime_ns, stat.st_size)
+class TranslationFile(Mapping[str, str]):
+    """The translations of one language, by the English text.
+
+    The file is read when somebody first speaks the language: it takes 10 ms and 250 KB,
+    and most companies speak one or two languages. If it cannot be read by then, as
+    after an upgrade, English is spoken.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @cached_property
+    def _texts(self) -> Mapping[str, str]:
+        try:
+            stat = self._path.stat()
+            return parse_catalogue(self._path, stat.st_mtime_ns, stat.st_size)
+        except (OSError, ValueError) as error:
+            LOG.warning("no translations", file=str(self._path), why=str(error))
+            return {}
+
+    def __getitem__(self, text: str) -> str:
+        """Return the translation of a text."""
+        return self._texts[text]
+
+    def __iter__(self) -> Iterator[str]:
+        """Name the texts that are translated."""
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        """Count them."""
+        return len(self._texts)
 
 
 @lru_cache(maxsize=16)
 def parse_catalogue(path: Path, _changed: int, _size: int) -> Mapping[str, str]:
-    """Read a catalogue unless it is as it was."""
+    """Read a catalogue unless it is as it was; what is in doubt counts as missing."""
+    # Why here: nobody needs it who speaks English.
+    import polib  # noqa: PLC0415
+
     entries = polib.pofile(str(path), encoding="utf-8")
     return {
         entry.msgid: entry.msgstr

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -188,7 +188,7 @@ class Stock:
         ):
             return ground
         make = cast("MakePrepare", importlib.import_module(PROGRAMS).preparing)
-        return replace(ground, prepare=make(config, folder))
+        return msgspec.structs.replace(ground, prepare=make(config, folder))
 
     async def renew(self, config: AppConfig, private: Iterable[Path]) -> Catalogue:
         """Make one of changed settings, in a thread: it may load whole libraries.

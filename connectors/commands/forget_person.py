@@ -30,13 +30,6 @@ from connectors.commands.common.output import (
     with_slash,
     yes_option,
 )
-from connectors.commands.people import PeopleRows
-from connectors.commands.records import (
-    RecordComparison,
-    audited_since,
-    keeping,
-    repairs,
-)
 from connectors.config.app import AppConfig, StoreConfig
 from runtime.clock import SystemClock
 from runtime.config.loader import Settings
@@ -299,6 +292,9 @@ def accounts_of(choice: DatabaseChoice, account: str) -> tuple[str, ...]:
             " shows it",
             param_hint="ACCOUNT",
         )
+    # Why here, as below: each start of a server loads this module.
+    from connectors.commands.people import PeopleRows  # noqa: PLC0415
+
     person: Person = PeopleRows(choice.database).of(account).person
     return tuple(dict.fromkeys((account, person.id, *person.aliases)))
 
@@ -361,10 +357,13 @@ def erase(
         database.rewrite(decide)
     finally:  # also if rows are changed and only their files could not be written anew
         if found.counts:
-            keep = keeping(settings)
+            from connectors.commands import records  # noqa: PLC0415
+
+            keep = records.keeping(settings)
             with database.inspect() as rows:
-                follows = RecordComparison(rows, audited_since(settings))
-                database.write(repairs(follows, keep, []))
+                since = records.audited_since(settings)
+                follows = records.RecordComparison(rows, since)
+                database.write(records.repairs(follows, keep, []))
     return ErasedRows(accounts, dict(found.counts), named(database, accounts))
 
 

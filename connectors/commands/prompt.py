@@ -9,7 +9,6 @@ alone, and its output says so.
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import cast
@@ -327,7 +326,7 @@ def command(  # noqa: PLR0913  one for each option
         mode=cast("Mode", mode),
     )
     config_of_all = msgspec.structs.replace(settings.value, agents=agents)
-    settings = replace(settings, value=config_of_all)
+    settings = msgspec.structs.replace(settings, value=config_of_all)
     shown = shown_of(settings, asked, team.personas[agent])
     if as_json:
         say_json(shown)

@@ -14,7 +14,6 @@ from collections.abc import (
     MutableMapping,
 )
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -102,7 +101,7 @@ def read_again(source: SettingsSource) -> SettingsSource:
     if (old.store, old.nodes) != (new.store, new.nodes):
         LOG.warning("[store] or [nodes] has changed, which waits for a restart")
         kept = msgspec.structs.replace(new, store=old.store, nodes=old.nodes)
-        settings = replace(settings, value=kept)
+        settings = msgspec.structs.replace(settings, value=kept)
     source.redactor.learn(each.reveal() for each in settings.secrets)
     return msgspec.structs.replace(source, settings=settings)
 
@@ -188,8 +187,7 @@ async def _run(
         begins_anew.set()
 
 
-@dataclass(frozen=True)
-class Ends:
+class Ends(msgspec.Struct, frozen=True):
     """What ends the process, and who is told of that."""
 
     hangup: Hangup
@@ -198,7 +196,7 @@ class Ends:
     may_begin_anew: bool
     """False: somebody could not be forgotten, and might not be at the next try."""
 
-    forgets: trio.Event = field(default_factory=trio.Event)
+    forgets: trio.Event = msgspec.field(default_factory=trio.Event)
     """Set if the company ends to forget somebody."""
 
 

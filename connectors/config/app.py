@@ -5,8 +5,6 @@ together. Knows no chat platform: each brings its own `ConnectorConfig`.
 `config/default.toml` lists every field, and a test keeps it true.
 """
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 from typing import Annotated, Literal

@@ -7,8 +7,6 @@ secrets by reference only. `"${NAME}"`, at the end of a text, is an environment
 variable.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

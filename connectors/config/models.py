@@ -6,8 +6,6 @@ provider is an `HttpModelConfig`, with an account of the same kind beside it. Th
 settings of memory at the edges say who makes vectors, and where daily logs lie.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, cast

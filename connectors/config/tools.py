@@ -3,8 +3,6 @@
 Only shapes, bounds and defaults; `app.py` puts them together.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 

@@ -24,7 +24,6 @@ import shutil
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -375,8 +374,7 @@ def plain_folders(folder: Path) -> list[Path]:
 GOES_ON_AFTER = (2.0, 4.0, 8.0, 16.0, 32.0)
 
 
-@dataclass(frozen=True)
-class CallAids:
+class CallAids(msgspec.Struct, frozen=True):
     """What a program is given for one answer besides its prompt."""
 
     servers: Path | None = None
@@ -396,8 +394,7 @@ def leave_as_it_is(_: ModelRequest, __: Path) -> AbstractAsyncContextManager[Cal
     return nullcontext(CallAids())
 
 
-@dataclass(frozen=True)
-class ProgramPlace:
+class ProgramPlace(msgspec.Struct, frozen=True):
     """Where programs run."""
 
     sandbox: Sandbox
@@ -442,8 +439,7 @@ PASSES_ON: frozenset[ModelFault] = frozenset({"rate", "quota", "auth", "overload
 ENDINGS = {"image/png": "png", "image/gif": "gif", "image/webp": "webp"}
 
 
-@dataclass(frozen=True)
-class CallPlace:
+class CallPlace(msgspec.Struct, frozen=True):
     """Where the program works for one answer, and what lies there for it."""
 
     home: Path

@@ -21,9 +21,10 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from connectors.sandbox.linux import landlock
 from connectors.sandbox.linux.seccomp import ARCHITECTURES, program
@@ -155,8 +156,7 @@ GRACE = 2
 """Seconds between the processor time that a program is told of and its end."""
 
 
-@dataclass(frozen=True)
-class Means:
+class Means(msgspec.Struct, frozen=True):
     """What is used to confine programs.
 
     Args:
@@ -173,8 +173,7 @@ class Means:
     is_brokered: bool = False
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(msgspec.Struct, frozen=True):
     """What a caller wants run, and the folder for its temporary files."""
 
     command: Sequence[str]
@@ -184,8 +183,7 @@ class Job:
     temporary: Path
 
 
-@dataclass(frozen=True)
-class Orders:
+class Orders(msgspec.Struct, frozen=True):
     """How the launcher is started, and what it is told."""
 
     line: list[str]

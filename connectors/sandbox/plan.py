@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+import msgspec
 
 from runtime.errors import KernelError
 
@@ -38,8 +39,7 @@ class SandboxError(KernelError):
     """A program could not be confined as asked for, and so was not started."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SandboxLimits:
+class SandboxLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How much a confined program may use."""
 
     memory: int = 2048 * MIB
@@ -76,8 +76,7 @@ LONG_RUNNING = SandboxLimits(
 command line. Their time is bounded by the clock, not by the processor's."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Confinement:
+class Confinement(msgspec.Struct, frozen=True, kw_only=True):
     """What one program may see, change and use.
 
     Paths are absolute; those that do not exist are an error, except hidden ones. What
@@ -100,11 +99,10 @@ class Confinement:
     """What may not be reached; the database and the settings are hidden always."""
 
     network: Network = "none"
-    limits: SandboxLimits = field(default_factory=SandboxLimits)
+    limits: SandboxLimits = msgspec.field(default_factory=SandboxLimits)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Finished:
+class Finished(msgspec.Struct, frozen=True, kw_only=True):
     """How a confined program ended, and what it said."""
 
     returncode: int
@@ -129,8 +127,7 @@ class Finished:
     seconds: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Standing:
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """What protects this machine from confined programs, as tried out on it."""
 
     kind: Literal["bubblewrap", "landlock", "none"]
@@ -210,16 +207,14 @@ def python_folders() -> tuple[Path, ...]:
     return tuple(sorted(each for each in found if each.is_dir()))
 
 
-@dataclass(frozen=True)
-class Grant:
+class Grant(msgspec.Struct, frozen=True):
     """One path that is given, and what for."""
 
     path: str
     use: Use
 
 
-@dataclass(frozen=True)
-class Territory:
+class Territory(msgspec.Struct, frozen=True):
     """What holds for every confined program of this process.
 
     Args:
@@ -233,7 +228,7 @@ class Territory:
     kept: tuple[Path, ...] = ()
     open_inside: tuple[Path, ...] = ()
     readable: tuple[Path, ...] = ()
-    python: tuple[Path, ...] = field(default_factory=python_folders)
+    python: tuple[Path, ...] = msgspec.field(default_factory=python_folders)
     """Likewise, and found by itself."""
 
     def grants(self, confinement: Confinement) -> list[Grant]:

@@ -15,10 +15,10 @@ import sys
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
+import msgspec
 import trio
 
 from connectors.config.tools import SandboxConfig
@@ -68,8 +68,7 @@ TRIAL_TIMEOUT = 20.0
 PYTHON = os.path.realpath(sys.executable)
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(msgspec.Struct, frozen=True):
     """What there is to confine programs with."""
 
     system: str
@@ -109,7 +108,7 @@ async def open_sandbox(
     for kind, means in candidates(config.mode, machine or this_machine(), reasons):
         # Without what the settings add: a folder that cannot be given must not look
         # like a sandbox that does not work, and so open the door.
-        bare = replace(territory, readable=())
+        bare = msgspec.structs.replace(territory, readable=())
         sandbox = LaunchingSandbox(Standing(kind=kind, features={}), means, bare)
         try:
             features = await tried(sandbox)

@@ -17,7 +17,6 @@ import importlib.util
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -425,4 +424,6 @@ def with_brought(
     for brings in found.values():
         secrets += brings.secrets
         files += brings.secret_files
-    return replace(settings, secrets=tuple(secrets), secret_files=tuple(files))
+    return msgspec.structs.replace(
+        settings, secrets=tuple(secrets), secret_files=tuple(files)
+    )

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-import httpx
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 
@@ -32,6 +31,7 @@ from connectors.web.server import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import httpx
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 PASSED_ON = b"x-callboard-passed-on"
@@ -134,6 +134,9 @@ class RequestPasser:
     """Sends requests to the nodes that are to answer them."""
 
     def __init__(self, peers: Peers) -> None:
+        # Why here: the only node of a company passes nothing on.
+        import httpx  # noqa: PLC0415
+
         self._peers = peers
         self._stopping = asyncio.Event()
         self._client = httpx.AsyncClient(
@@ -216,6 +219,8 @@ class RequestPasser:
     async def _ask(
         self, asked: PassedRequest, place: NodePlace, answer: PassedAnswer
     ) -> bool:
+        import httpx  # noqa: PLC0415  as above
+
         scope = asked.scope
         host = f"[{place.host}]" if ":" in place.host else place.host
         query = scope["query_string"].decode("latin-1")

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Generic, TypeGuard, TypeVar
@@ -96,8 +95,7 @@ def is_marked(kind: shapes.Type, mark: dict[str, bool]) -> bool:
     return False
 
 
-@dataclass
-class Fit:
+class Fit(msgspec.Struct):
     """One pass of a type over a tree, and what came of it.
 
     Args:
@@ -110,22 +108,22 @@ class Fit:
     start: Start = Path
     file: str = ""
     needs_secrets: bool = True
-    retired: Retired = field(default_factory=dict[str, Mapping[str, str]])
-    unset: list[SettingsError] = field(default_factory=list["SettingsError"])
+    retired: Retired = msgspec.field(default_factory=dict[str, Mapping[str, str]])
+    unset: list[SettingsError] = msgspec.field(default_factory=list["SettingsError"])
     """Secrets whose source is not there, if none is needed."""
 
-    errors: list[SettingsError] = field(default_factory=list["SettingsError"])
-    warnings: list[SettingsError] = field(default_factory=list["SettingsError"])
-    origins: dict[Way, Origin] = field(default_factory=dict["Way", "Origin"])
-    secrets: list[secret.Secret] = field(default_factory=list[secret.Secret])
-    secret_files: list[Path] = field(default_factory=list[Path])
-    defaults: dict[Way, object] = field(default_factory=dict["Way", object])
+    errors: list[SettingsError] = msgspec.field(default_factory=list["SettingsError"])
+    warnings: list[SettingsError] = msgspec.field(default_factory=list["SettingsError"])
+    origins: dict[Way, Origin] = msgspec.field(default_factory=dict["Way", "Origin"])
+    secrets: list[secret.Secret] = msgspec.field(default_factory=list[secret.Secret])
+    secret_files: list[Path] = msgspec.field(default_factory=list[Path])
+    defaults: dict[Way, object] = msgspec.field(default_factory=dict["Way", object])
     """What a setting is when nobody sets it: the best example there is."""
 
     settings: shapes.StructType | None = None
     """The type of all settings, as soon as they are looked at."""
 
-    told: set[int] = field(default_factory=set[int])
+    told: set[int] = msgspec.field(default_factory=set[int])
     """Identities of nodes complained about: an inherited one is met many times."""
 
     def complain(self, node: Node, origin: Origin, text: str, hint: str) -> object:
@@ -489,8 +487,7 @@ def text_fits(text: shapes.StrType, value: str) -> bool:
 Config = TypeVar("Config", bound=msgspec.Struct)
 
 
-@dataclass(frozen=True, slots=True)
-class Complaint:
+class Complaint(msgspec.Struct, frozen=True):
     """Something that a check across settings does not like."""
 
     way: Way
@@ -509,8 +506,7 @@ Prepare = Callable[["Node"], "Node"]
 """Adds to a tree what stands elsewhere; raises `SettingsError` if it cannot."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadOptions:
+class LoadOptions(msgspec.Struct, frozen=True):
     """How settings are read; all usual if nothing is said."""
 
     start: Start = Path
@@ -524,10 +520,10 @@ class LoadOptions:
     """Whether a secret whose source is not there is a mistake. If not, an `UnsetSecret`
     stands for it; one that is there must be right in any case."""
 
-    retired: Retired = field(default_factory=dict[str, Mapping[str, str]])
+    retired: Retired = msgspec.field(default_factory=dict[str, Mapping[str, str]])
     """Keys that tables once had, and why they are gone: no mistake, but told."""
 
-    instead: Mapping[Path, str] = field(default_factory=dict[Path, str])
+    instead: Mapping[Path, str] = msgspec.field(default_factory=dict[Path, str])
     """By resolved path, what is read instead of a file's own text: a change that is
     checked before it is written."""
 
@@ -535,8 +531,7 @@ class LoadOptions:
 USUAL = LoadOptions()
 
 
-@dataclass(frozen=True, slots=True)
-class Settings(Generic[Config]):
+class Settings(msgspec.Struct, Generic[Config], frozen=True):
     """Settings that fit, and where they came from."""
 
     value: Config

@@ -10,9 +10,10 @@ import contextlib
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeGuard, cast
+
+import msgspec
 
 from runtime.config.positions import Path as Way, Place, Spot, locate
 from runtime.errors import SettingsError
@@ -64,8 +65,7 @@ OPEN_ENDED = ("Unclosed array", "Unclosed inline table", "Expected ']'")
 TOP = Spot(Place(0, 0), Place(0, 0))
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(msgspec.Struct, frozen=True):
     """Where something was written; line 0 means the whole file."""
 
     file: str
@@ -83,8 +83,7 @@ class Origin:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(msgspec.Struct, frozen=True):
     """A value of the tree: a table, an array, or anything simple."""
 
     content: object

@@ -80,10 +80,13 @@ def added(before: str, addition: Addition) -> str:
     block = addition.text.splitlines(keepends=True)
     imports = [line for line in block if line.startswith(("from ", "import "))]
     rest = [line for line in block if line not in imports]
-    node = find(ast.parse(before), addition.name)
+    tree = ast.parse(before)
+    node = find(tree, addition.name)
     at = place_of(node, is_before=addition.where == "before")
     lines[at:at] = [*rest, "\n"] if addition.where == "before" else rest
-    top = lines.index("from __future__ import annotations\n") + 1
+    future = "from __future__ import annotations\n"
+    # Modules of settings do without it: there, imports follow the docstring.
+    top = lines.index(future) + 1 if future in lines else tree.body[0].end_lineno
     lines[top:top] = imports
     return "".join(lines)
 

@@ -1,7 +1,5 @@
 """What Discord is to the rest of the program: settings, checks, limits."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Iterator, Mapping
 from typing import Annotated

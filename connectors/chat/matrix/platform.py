@@ -1,7 +1,5 @@
 """What Matrix is to the rest of the program: settings, checks, limits."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal

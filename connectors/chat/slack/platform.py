@@ -1,7 +1,5 @@
 """What Slack is to the rest of the program: settings, checks, limits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """What the terminal is to the rest of the program: settings and their check."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 import msgspec

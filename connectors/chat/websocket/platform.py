@@ -1,7 +1,5 @@
 """What plain WebSockets are to the rest of the program: settings and checks."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Iterator, Mapping
 from typing import Annotated

@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property, partial, wraps
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -46,8 +45,7 @@ _db_option = click.option(
 )
 
 
-@dataclass
-class DatabaseChoice:
+class DatabaseChoice(msgspec.Struct, dict=True):
     """The database that a command line names, and the settings beside it."""
 
     config: Path | None

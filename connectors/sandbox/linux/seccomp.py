@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import errno
 import struct
-from dataclasses import dataclass
+
+import msgspec
 
 HIGHEST_CALL = 468
 """`file_getattr`: the last call that was looked at. Newer ones are not there, as on an
@@ -45,8 +46,7 @@ BROKERED = frozenset(BROKERED_NAMES.split())
 """What changes a file's mode and times by path, which Landlock does not see."""
 
 
-@dataclass(frozen=True)
-class Architecture:
+class Architecture(msgspec.Struct, frozen=True):
     """One kind of processor, as the kernel counts its calls."""
 
     audit: int

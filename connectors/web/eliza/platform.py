@@ -1,7 +1,5 @@
 """What the ElizaOS channel is to the rest of the program: settings and checks."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """What the HTTP server is to the rest of the program: checks of its settings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from actors.rules.prompt.texts import ReplyStyle

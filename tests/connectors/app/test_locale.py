@@ -75,6 +75,18 @@ def test_the_languages_are_there() -> None:
     assert load_voices().languages == tuple(sorted((*LANGUAGES, "en")))
 
 
+def test_a_language_is_read_when_it_is_first_spoken(tmp_path: Path) -> None:
+    german, french = (tmp_path / language / CATALOGUE for language in ("de", "fr"))
+    for file in (german, french):
+        file.parent.mkdir(parents=True)
+        file.touch()
+    voices = load_voices(folder=tmp_path)
+    german.write_text('msgid "Stopped."\nmsgstr "Angehalten."\n', encoding="utf-8")
+    assert voices.speak("de")("Stopped.") == "Angehalten."
+    french.unlink()
+    assert voices.retell("fr")("Stopped.") == "Stopped."
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_text_is_translated(language: str) -> None:
     catalogue = entries(language)

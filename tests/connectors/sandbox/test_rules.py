@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import operator
 import struct
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from msgspec.structs import replace
 
 from connectors.config.app import AppConfig, StoreConfig
 from connectors.config.tools import SandboxConfig, WorkspaceConfig

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from inspect import get_annotations
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -242,6 +243,16 @@ def test_every_shipped_file_loads_without_a_warning(path: Path) -> None:
 @pytest.mark.parametrize("name", ["default.toml", "offline.toml"])
 def test_the_files_of_the_first_run_need_no_secret(name: str) -> None:
     assert load_app(CONFIG / name, {}).secrets == ()
+
+
+def test_no_start_has_to_evaluate_the_types_of_settings() -> None:
+    texts = [
+        f"{kind.__module__}.{kind.__qualname__}"
+        for kind, _ in tables(default_text())
+        if kind is not RetryConfig  # one that journals hold, too
+        if any(isinstance(each, str) for each in get_annotations(kind).values())
+    ]
+    assert not texts, "their modules import `annotations` from `__future__`"
 
 
 def test_default_toml_lists_exactly_the_settings_there_are() -> None:
