@@ -79,6 +79,11 @@ def test_of_many_answers_one_is_first() -> None:
     assert len(won) == len(replies)
 
 
+async def test_a_task_that_would_block_the_loop_is_told_to_await() -> None:
+    with pytest.raises(MisuseError, match="use `await`"):
+        Reply().get(timeout=0.0)
+
+
 async def test_a_task_waits_for_a_threads_answer() -> None:
     for _ in range(50):
         reply = Reply()
