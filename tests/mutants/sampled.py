@@ -165,8 +165,9 @@ class Sampler:
                 share -= time.monotonic() - began  # another test may find what hangs
             known = verdict(outcomes, is_known=bool(nearest))
             known = known or Outcome(slip, "survived", "no test is near it")
+            left = max(0.0, min(self._until - time.monotonic(), LIMIT))
             if known.word in {"survived", "hung"} and (
-                why := refusal(self._root, slip, at.folder)
+                why := refusal(self._root, slip, at.folder, left)
             ):
                 return Outcome(slip, "refused", why)
             return known
@@ -258,8 +259,8 @@ def copy_of(root: Path, names: Sequence[str], to: Path) -> Path:
     return to
 
 
-def refusal(root: Path, slip: Slip, folder: Path) -> str:
-    """Say why mypy refuses a mistake; empty if it does not, or takes too long.
+def refusal(root: Path, slip: Slip, folder: Path, limit: float = LIMIT) -> str:
+    """Say why mypy refuses a mistake; empty if it does not within `limit` seconds.
 
     Args:
         root: of the repository; mypy's cache there spares it the other modules.
@@ -275,7 +276,7 @@ def refusal(root: Path, slip: Slip, folder: Path) -> str:
             cwd=root,
             capture_output=True,
             text=True,
-            timeout=LIMIT,
+            timeout=limit,
             check=False,
         )
     except subprocess.TimeoutExpired:
