@@ -55,6 +55,14 @@ def why_no_time(given: object, least: float = -inf) -> str:
     return f"not {given!r}"
 
 
+def text_of(error: BaseException) -> str:
+    """Give an error's text; the name of its class where a stranger's text raises."""
+    try:
+        return str(error)
+    except BaseException:  # noqa: BLE001  a stranger's method
+        return type(error).__name__
+
+
 class MailboxFullError(KernelError):
     """The recipient's mailbox has no room.
 

@@ -13,20 +13,19 @@ import trio
 
 from runtime.actor import lifecycle
 from runtime.actor.cell import Cell
-from runtime.actor.envelope import Envelope, Notice
 from runtime.actor.kernel import ASK_TIMEOUT, Kernel
 from runtime.actor.mailbox import EMPTY, MailboxConfig
 from runtime.actor.messages import KILLED, SHUTDOWN, Exit, Keyed
-from runtime.actor.posting import STASHED
+from runtime.actor.posting import STASHED, bare
 from runtime.actor.ref import ActorRef
 from runtime.actor.reply import Reply
 from runtime.actor.statistics import ActorStatistics, SystemStatistics
-from runtime.errors import KernelError, MisuseError
+from runtime.errors import KernelError, MisuseError, text_of
 from runtime.supervision.watchdog import Watchdog, WatchdogConfig
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from runtime.actor.actor import Actor
     from runtime.actor.dead_letters import DeadLetters
@@ -95,17 +94,7 @@ class ActorSystem:
                 not the kernel thread.
             Exception: what the actor's plain `on_start` raised.
         """
-        kernel = self.kernel
-        if not kernel.on_kernel_thread:
-            raise MisuseError("spawn actors on the kernel thread; tell one to do it")
-        if kernel.is_closing:
-            raise MisuseError("the actor system is closing; nobody can be spawned")
-        lifecycle.refuse_other(actor)
-        name = name or kernel.next_name(type(actor).__name__)
-        if name in kernel.names:
-            raise MisuseError(f"there is an actor {name!r} already")
-        cell = Cell(kernel, name, None, type(actor), None, mailbox)
-        kernel.names[name] = cell
+        cell = self._new_cell(actor, name, mailbox)
         try:
             reply = lifecycle.start_actor(cell, actor)
         except BaseException:  # whatever it was, its name is free again
@@ -119,14 +108,12 @@ class ActorSystem:
         """Start the supervisor above all others; its end ends the system.
 
         Raises:
-            MisuseError: there is one already, or this is no actor.
+            MisuseError: there is one already, or what `spawn` raises it for.
             Exception: what its start raised.
         """
         if self.root is not None:
             raise MisuseError("a system has one root supervisor")
-        lifecycle.refuse_other(supervisor)
-        cell = Cell(self.kernel, name, None, type(supervisor), None)
-        self.kernel.names[name] = cell
+        cell = self._new_cell(supervisor, name)
         ref, watcher = cell.ref, Reply()
         cell.tell_end(watcher)
         try:
@@ -140,6 +127,22 @@ class ActorSystem:
         lifecycle.start_task(cell, self._see_end, watcher)
         return ref
 
+    def _new_cell(
+        self, actor: Actor, name: str, mailbox: MailboxConfig | None = None
+    ) -> Cell:
+        """Make the place of an actor that has no supervisor, under a free name."""
+        kernel = self.kernel
+        if not kernel.on_kernel_thread:
+            raise MisuseError("spawn actors on the kernel thread; tell one to do it")
+        if kernel.is_closing:
+            raise MisuseError("the actor system is closing; nobody can be spawned")
+        lifecycle.refuse_other(actor)
+        name = name or kernel.next_name(type(actor).__name__)
+        if name in kernel.names:
+            raise MisuseError(f"there is an actor {name!r} already")
+        cell = kernel.names[name] = Cell(kernel, name, None, type(actor), None, mailbox)
+        return cell
+
     async def wait_ended(self) -> None:
         """Wait until the root supervisor has ended.
 
@@ -149,9 +152,8 @@ class ActorSystem:
         await self._root_ended.wait()
         exit_ = self._root_exit()
         if exit_ is not None and exit_.error is not None:
-            raise KernelError(f"the root supervisor failed: {exit_.error}") from (
-                exit_.error
-            )
+            why = text_of(exit_.error)
+            raise KernelError(f"the root supervisor failed: {why}") from exit_.error
 
     def find(self, name: str) -> ActorRef | None:
         """Give the ref of the living actor of this name."""
@@ -210,15 +212,17 @@ class ActorSystem:
         self._watchdog.start()
         return self._watchdog
 
+    @trio.lowlevel.enable_ki_protection
     async def _see_start(self, cell: Cell, reply: Reply) -> None:
         try:
             await reply
         except Exception as error:  # noqa: BLE001  there is no supervisor to tell
             lifecycle.report_failure(cell, error)
-            lifecycle.bury(cell, Exit("failed", error))
+            lifecycle.bury(cell, cell.last_exit or Exit("failed", error))
         finally:  # it holds the error, whose traceback holds this frame
             del reply
 
+    @trio.lowlevel.enable_ki_protection
     async def _see_end(self, ended: Reply) -> None:
         await ended
         self._root_ended.set()
@@ -253,8 +257,8 @@ def _kind_of(item: object) -> str:
     """Name the kind of message that is being handled; nothing if that is over."""
     if item is EMPTY or item is STASHED:
         return ""
-    message: object = item.message if isinstance(item, Envelope | Notice) else item
-    return type(message.message if isinstance(message, Keyed) else message).__name__
+    message = bare(item)
+    return type(message.message if type(message) is Keyed else message).__name__
 
 
 def _last_end(exit_: Exit | None) -> str:
@@ -262,7 +266,7 @@ def _last_end(exit_: Exit | None) -> str:
         return ""
     if exit_.error is None:
         return exit_.how
-    text = f"{type(exit_.error).__name__}: {exit_.error}"
+    text = f"{type(exit_.error).__name__}: {text_of(exit_.error)}"
     return text if len(text) <= LONGEST_END else f"{text[: LONGEST_END - 1]}…"
 
 
@@ -291,11 +295,15 @@ class Running:
         self._kernel = kernel
         self._tasks = trio.CancelScope(shield=True)
         self._closing = trio.CancelScope(shield=True)
+        self._ended = trio.Event()
+        self._ended.set()  # it has not begun
 
+    @trio.lowlevel.enable_ki_protection
     async def run(
         self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
         """Run dispatcher, timers and whatever actors await, until closed."""
+        self._ended = trio.Event()
         try:
             with self._tasks:
                 async with trio.open_nursery() as nursery:
@@ -307,12 +315,38 @@ class Running:
             # Without the dispatcher nobody ends in order; do not wait for it.
             self._closing.cancel()
             self._kernel.dispatcher.close()
+            self._ended.set()
 
-    async def close(self, system: ActorSystem) -> None:
-        """End all actors in order, each within its time, then the tasks."""
+    @trio.lowlevel.enable_ki_protection
+    async def close(self, system: ActorSystem) -> KeyboardInterrupt | None:
+        """End all actors in order, each within its time, then the tasks.
+
+        Returns:
+            What was pressed meanwhile. It must not get past this: nobody else could
+            end the tasks, which are shielded.
+        """
+        first: KeyboardInterrupt | None = None
+        last: KeyboardInterrupt | None = None
         with self._closing:
-            await system.stop()
+            first = await _wait_through(system.stop)
         self._tasks.cancel()
+        with trio.CancelScope(shield=True):
+            last = await _wait_through(self._ended.wait)
+        return last or first
+
+
+async def _wait_through(
+    wait: Callable[[], Awaitable[None]],
+) -> KeyboardInterrupt | None:
+    """Wait to the end, however often Ctrl-C is pressed; give what it raised."""
+    pressed: KeyboardInterrupt | None = None
+    while True:
+        try:
+            await wait()
+        except KeyboardInterrupt as error:
+            pressed = error
+        else:
+            return pressed
 
 
 @asynccontextmanager
@@ -342,13 +376,15 @@ async def open_system(
         with trio.CancelScope(shield=True):
             await nursery.start(running.run)
         kernel.end_program = nursery.cancel_scope.cancel
-        watchdog = system.watch_loop(config.watchdog) if config.watchdog else None
+        watchdog: Watchdog | None = None
         try:
+            if config.watchdog is not None:
+                watchdog = system.watch_loop(config.watchdog)
             yield system
         except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001
             failure = error  # raised again below, unwrapped
         finally:
-            await running.close(system)
+            failure = await running.close(system) or failure
             if watchdog is not None:
                 watchdog.stop()
     failure = kernel.fatal or failure

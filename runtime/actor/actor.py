@@ -120,12 +120,17 @@ class Actor(PykkaActor):
         pass
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Refuse a deadline that is none where the class is made, not in the loop.
+        """Refuse settings that are none where the class is made, not in the loop.
 
         Raises:
-            MisuseError: `deadline` is neither None nor 0 seconds or more.
+            MisuseError: `deadline` is neither None nor 0 seconds or more, `mailbox` no
+                `MailboxConfig`, or `poison_after` no number.
         """
         super().__init_subclass__(**options)
+        for name, kind in (("mailbox", MailboxConfig), ("poison_after", int)):
+            if not isinstance(found := getattr(cls, name), kind):
+                text = f"{cls.__name__}.{name} must be a {kind.__name__}, not {found!r}"
+                raise MisuseError(text)
         if cls.deadline is not None and (wrong := why_no_time(cls.deadline, 0)):
             text = f"{cls.__name__}.deadline must be None or 0 seconds or more, {wrong}"
             raise MisuseError(text)
@@ -254,22 +259,25 @@ class Actor(PykkaActor):
         """
         cell = self._cell
         kernel = cell.kernel
-        if self._is_left_behind:
-            kernel.dead_letters.add(str(recipient), "left_behind", message)
-            return False
         if get_ident() != kernel.dispatcher.thread_id:
             return cell.tell_from_thread(
                 partial(self.tell, recipient, message), message
             )
+        if self._is_left_behind:
+            kernel.dead_letters.add(str(recipient), "left_behind", message)
+            return False
         if isinstance(recipient, str):
             other = kernel.names.get(recipient)
             if other is None:
                 kernel.dead_letters.add(recipient, "no_such_actor", message)
                 return False
-        elif type(recipient) is ActorRef:
-            other = recipient._cell  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         else:
-            other = cell_of(recipient)
+            if type(recipient) is ActorRef:
+                other = recipient._cell  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            else:
+                other = cell_of(recipient)
+            if other.kernel is not kernel:  # its loop may run on another thread
+                return cell.tell_elsewhere(other.ref, message)
         may_pass_on = not other.scheduled and other.actor_class.passes_on
         if (may_pass_on and other.pass_on(message)) or other.offer(message):
             return True

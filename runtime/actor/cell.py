@@ -7,9 +7,10 @@ them handled, `lifecycle.py` starts and ends incarnations.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from types import CoroutineType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import WeakSet
 
 import pykka
@@ -32,7 +33,7 @@ from runtime.actor.messages import (
     Terminated,
     graver,
 )
-from runtime.actor.posting import STASHED, Intake
+from runtime.actor.posting import STASHED, Intake, bare
 from runtime.actor.ref import ActorRef, cell_of
 from runtime.actor.reply import Reply
 from runtime.errors import (
@@ -41,6 +42,9 @@ from runtime.errors import (
     MailboxFullError,
     MisuseError,
 )
+
+if TYPE_CHECKING:
+    from runtime.actor.dead_letters import Reason
 
 WRAPPED = PROXY_MESSAGES | {Envelope, Notice, Stop, Passivate}
 """What a mailbox gives that is not the message itself."""
@@ -96,7 +100,11 @@ class Cell(Intake):
                 mailbox.first = EMPTY
                 mailbox.count -= 1
             message, receive = item, actor.on_receive
-            if type(item) in WRAPPED:
+            try:
+                is_wrapped = type(item) in WRAPPED
+            except Exception:  # noqa: BLE001  a stranger's metaclass
+                is_wrapped = False
+            if is_wrapped:
                 if type(item) is Notice and item.generation in (None, self.generation):
                     item.is_waiting = False  # as `_open` does, for most of them
                     message = item.message
@@ -104,7 +112,7 @@ class Cell(Intake):
                     message = item.message
                 elif (message := self._open(actor, item)) is EMPTY:
                     return None
-                if type(message) in KERNELS_OWN:
+                if _is_kernels_own(message):
                     receive = actor._handle_receive  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
             self.current = item
             try:
@@ -115,10 +123,7 @@ class Cell(Intake):
                     return None
                 continue
             if type(result) is CoroutineType:
-                # Before its task has begun: there must be something to cancel.
-                self.scope = trio.CancelScope()
-                if self.ending is not None:  # its plain part has killed it
-                    lifecycle.cut_short(self, self.scope, self.ending)
+                lifecycle.open_scope(self)
                 self.busy_since = self.kernel.now()
                 if is_burst:
                     return result  # pyright: ignore[reportUnknownVariableType]
@@ -142,7 +147,7 @@ class Cell(Intake):
 
     def _open(self, actor: Actor, item: Any) -> object:
         """Take the message out of its wrapping; `EMPTY` when there is none for now."""
-        kind = type(item)  # pyright: ignore[reportUnknownVariableType]
+        kind: type[object] = type(item)  # pyright: ignore[reportUnknownVariableType]
         if kind in PROXY_MESSAGES:
             return item
         if kind is Notice:  # for an incarnation that has ended
@@ -195,7 +200,7 @@ class Cell(Intake):
         # mailbox again is left there.
         is_ours = self.current is not STASHED or self.mailbox.take_back(item)
         self.current = EMPTY
-        if is_ours and isinstance(item, Envelope) and item.is_ask:
+        if is_ours and type(item) is Envelope and item.is_ask:
             asker, item.reply = item.reply, None  # the error holds the item
             if asker is not None:
                 asker.offer_error(error)
@@ -210,9 +215,10 @@ class Cell(Intake):
         return False
 
     def _count_kill(self, item: object) -> None:
-        if isinstance(item, Notice):  # a timer's next tick is as good
+        if type(item) is Notice:  # a timer's next tick is as good
+            item.is_waiting = False  # as it did if it was set aside
             return
-        envelope = item if isinstance(item, Envelope) else Envelope(item)
+        envelope = item if type(item) is Envelope else Envelope(item)
         envelope.kills += 1
         if envelope.kills >= self.actor_class.poison_after:
             self.give_up(envelope, "poison")
@@ -270,11 +276,11 @@ class Cell(Intake):
     def _interrupted(self, actor: Actor, item: object) -> bool:
         # Why not `EMPTY`: code in its hook that kills the actor must find it busy.
         interrupted, self.current = self.current, STASHED
-        if isinstance(interrupted, Envelope) and interrupted.reply is not None:
+        if type(interrupted) is Envelope and interrupted.reply is not None:
             text = f"{self.name} was interrupted"
             interrupted.reply.offer_error(InterruptedActorError(text))
-        message = item.message if isinstance(item, Envelope | Notice) else item
         try:
+            message = bare(item)
             actor.on_interrupt(message)
         except BaseException as raised:  # noqa: BLE001  `judge` decides
             self.failed += 1
@@ -325,10 +331,20 @@ class Cell(Intake):
             return False
         return True
 
+    def tell_elsewhere(self, ref: ActorRef, message: object) -> bool:
+        """Tell an actor of another system; what it refuses is a dead letter of ours."""
+        try:
+            ref.tell(message)
+        except (pykka.ActorDeadError, MailboxFullError):
+            reason: Reason = "mailbox_full" if ref.is_alive() else "stopped"
+            self.kernel.dead_letters.add(str(ref), reason, message)
+            return False
+        return True
+
     def take_reply(self) -> Reply | None:
         """Take the present ask's reply away, for whoever is to answer it."""
         item = self.current
-        if not isinstance(item, Envelope):
+        if type(item) is not Envelope:
             return None
         reply, item.reply = item.reply, None
         return reply
@@ -346,7 +362,7 @@ class Cell(Intake):
         """Set the present message aside."""
         if self.current is EMPTY or self.current is STASHED:
             raise MisuseError("stash can be called once, while handling a message")
-        if isinstance(self.current, Notice):  # a periodic one must not wait twice
+        if type(self.current) is Notice:  # a periodic one must not wait twice
             self.current.is_waiting = True
         self.mailbox.stash(self.current)
         self.current = STASHED
@@ -365,6 +381,8 @@ class Cell(Intake):
     def watch(self, ref: ActorRef) -> None:
         """Have `Terminated` told to this actor when that one ends for good."""
         other = cell_of(ref)
+        if not other.kernel.on_kernel_thread:
+            raise MisuseError(f"{other.name} is another thread's: ask it when it ends")
         if other.state == "dead":
             # Why a look: an earlier incarnation may have left the news behind.
             if not any(_tells_of(item, ref) for item in self.mailbox.system or ()):
@@ -379,10 +397,13 @@ class Cell(Intake):
             watchers -= {watcher for watcher in watchers if watcher.is_dead}
 
     def unwatch(self, ref: ActorRef) -> None:
-        """Take `watch` back."""
-        watchers = cell_of(ref).watchers
-        if watchers is not None:
-            watchers.discard(self)
+        """Take `watch` back; what has not been heard yet is not told any more."""
+        other, system = cell_of(ref), self.mailbox.system
+        if other.watchers is not None:
+            other.watchers.discard(self)
+        if other.is_dead and system:
+            kept = [item for item in system if not _tells_of(item, ref)]
+            self.mailbox.system = deque(kept) if kept else None
 
     # --- what others ask of it ------------------------------------------------
 
@@ -430,16 +451,30 @@ class Cell(Intake):
             lifecycle.cut_short(self, self.scope, KILLED)
         elif self.state == "running" and self.current is EMPTY:
             lifecycle.end(self, KILLED)
-        elif self.state in {"running", "starting"}:  # from inside its own code
+        else:  # from inside its own code
             self.ending = graver(self.ending, KILLED)
-            self.post_system(Stop(KILLED))
+            if self.state in {"running", "starting"}:
+                self._stop_first(KILLED)
 
     def crash(self, error: Exception) -> None:
         """End as after a failure; who is in the middle of something is killed."""
         if self.state == "running" and self.scope is None and self.current is EMPTY:
-            lifecycle.end(self, Exit("failed", error))
+            # Why in a turn of its own: its hook may crash the next, and so on.
+            self._stop_first(Exit("failed", error))
         else:
             self.kill()
+
+    def _stop_first(self, exit_: Exit) -> None:
+        """End before anything that waits is handled."""
+        self.mailbox.put_system_first(Stop(exit_))
+        self.wake()
+
+
+def _is_kernels_own(message: object) -> bool:
+    try:
+        return type(message) in KERNELS_OWN
+    except Exception:  # noqa: BLE001  a stranger's metaclass
+        return False
 
 
 def _refuse_unsaid(actor: Actor, given: object) -> NoReturn:
@@ -449,5 +484,5 @@ def _refuse_unsaid(actor: Actor, given: object) -> NoReturn:
 
 def _tells_of(item: object, ref: ActorRef) -> bool:
     """Whether a message of the system lane says that this actor has ended."""
-    message = item.message if isinstance(item, Notice) else None
-    return isinstance(message, Terminated) and message.ref is ref
+    message = item.message if type(item) is Notice else None
+    return type(message) is Terminated and message.ref is ref

@@ -12,10 +12,6 @@ from typing import Literal
 
 import msgspec
 
-from runtime.telemetry.logs import EventLog
-
-LOG = EventLog("kernel")
-
 Reason = Literal[
     "mailbox_full",
     "dropped_oldest",
@@ -53,6 +49,7 @@ class DeadLetters:
 
     Args:
         weigh: tells the bytes a message counts for.
+        failed: told what an observer raised.
         keep: how many to keep for a look; older ones only stay in the counts.
         keep_bytes: most bytes of messages to keep.
     """
@@ -60,10 +57,12 @@ class DeadLetters:
     def __init__(
         self,
         weigh: Callable[[object], int],
+        failed: Callable[[BaseException], object],
         keep: int = KEEP,
         keep_bytes: int = KEEP_BYTES,
     ) -> None:
         self._weigh = weigh
+        self._failed = failed
         self._keep_bytes = keep_bytes
         self._least = -(-keep_bytes // keep)
         """Bytes that each counts for at least, so that there are no more than `keep`.
@@ -87,8 +86,8 @@ class DeadLetters:
         for observer in self._observers:
             try:
                 observer(letter)
-            except Exception as error:  # noqa: BLE001  a stranger's function
-                LOG.fault("observer of dead letters failed", error)
+            except BaseException as raised:  # noqa: BLE001  a stranger's function
+                self._failed(raised)
 
     def _put(self, letter: DeadLetter, weight: int) -> None:
         if weight * 4 > self._keep_bytes:
@@ -118,7 +117,7 @@ class DeadLetters:
     def observe(self, observer: Callable[[DeadLetter], None]) -> None:
         """Call `observer` with every dead letter from now on; it must not wait.
 
-        What it raises goes to the log. It gets the message itself, also where that is
+        What it raises ends nobody. It gets the message itself, also where that is
         too heavy to be kept.
         """
         self._observers.append(observer)

@@ -55,6 +55,9 @@ class Runnable(Protocol):
     handled: int
     """Messages so far."""
 
+    failed: int
+    """Those besides whose handlers raised."""
+
     is_queued: bool
     """Whether it is on the run queue."""
 
@@ -258,9 +261,9 @@ class Dispatcher:
         while queue:
             runnable = popleft()
             runnable.is_queued = False
-            before = runnable.handled
+            before = runnable.handled + runnable.failed
             runnable.step(BATCH)
-            spent += runnable.handled - before + STEP
+            spent += runnable.handled + runnable.failed - before + STEP
             if spent >= BATCH:
                 if not self.turn.spend(spent):
                     return

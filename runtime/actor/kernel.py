@@ -20,7 +20,13 @@ from runtime.actor.dead_letters import DeadLetters
 from runtime.actor.dispatcher import Dispatcher
 from runtime.actor.messages import weight_of
 from runtime.actor.timers import Timers
-from runtime.errors import KernelError, MisuseError, ProgramEndError, why_no_time
+from runtime.errors import (
+    KernelError,
+    MisuseError,
+    ProgramEndError,
+    text_of,
+    why_no_time,
+)
 from runtime.telemetry.logs import EventLog
 
 LOG = EventLog("kernel")
@@ -50,7 +56,7 @@ class Kernel:
         self._report = report
         self.dispatcher = Dispatcher(self._call_failed)
         self.timers = Timers(self.dispatcher.spend)
-        self.dead_letters = DeadLetters(weight_of)
+        self.dead_letters = DeadLetters(weight_of, self._observer_failed)
         self.names: dict[str, Cell] = {}
         self.nursery: trio.Nursery | None = None
         self.now: Callable[[], float] = lambda: 0.0
@@ -122,10 +128,11 @@ class Kernel:
             raise raised
         end = _found(raised, (KeyboardInterrupt, SystemExit))
         if end is None:
-            error: Exception = KernelError(f"raised what is no Exception: {raised!r}")
+            what = f"{type(raised).__name__}: {text_of(raised)}"
+            error: Exception = KernelError(f"raised what is no Exception: {what}")
         else:
             self.crash(end)
-            error = ProgramEndError(f"ends the program: {end!r}")
+            error = ProgramEndError(f"ends the program: {type(end).__name__}")
         error.__cause__ = raised
         return error
 
@@ -147,13 +154,23 @@ class Kernel:
         """Tell the operator; that this fails is no reason for anybody to end."""
         try:
             self._report(event, fields)
-        except Exception as error:  # noqa: BLE001  a stranger's function
-            LOG.fault("report failed", error, about=event)
+        except BaseException as raised:  # noqa: BLE001  a stranger's function
+            self._stranger_failed("report failed", raised, about=event)
+
+    def _observer_failed(self, raised: BaseException) -> None:
+        self._stranger_failed("observer of dead letters failed", raised)
+
+    def _stranger_failed(self, event: str, raised: BaseException, **more: str) -> None:
+        """Log it; only on the kernel thread may it end the program."""
+        is_error = isinstance(raised, Exception) or not self.on_kernel_thread
+        LOG.fault(event, raised if is_error else self.judge(raised), **more)
 
     def next_name(self, kind: str) -> str:
-        """Make up a name for an actor that was given none."""
+        """Make up a free name for an actor that was given none."""
         self._serial += 1
-        return f"{kind}-{self._serial}"
+        while (name := f"{kind}-{self._serial}") in self.names:
+            self._serial += 1
+        return name
 
 
 def _found(

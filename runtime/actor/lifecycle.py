@@ -17,7 +17,15 @@ import trio
 from runtime.actor.actor import Actor
 from runtime.actor.envelope import Notice
 from runtime.actor.mailbox import EMPTY
-from runtime.actor.messages import KILLED, ChildEnded, Exit, Stop, Terminated, graver
+from runtime.actor.messages import (
+    KILLED,
+    PASSIVATED,
+    ChildEnded,
+    Exit,
+    Stop,
+    Terminated,
+    graver,
+)
 from runtime.actor.reply import Reply
 from runtime.errors import (
     DeadlineError,
@@ -100,26 +108,33 @@ def start_actor(cell: Cell, actor: Actor) -> Reply | None:
     """Start an incarnation with this actor; see `start`."""
     cell.state = "starting"
     cell.ending = None
-    actor._cell = cell  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     cell.actor = actor
-    if cell.actor_class is not type(actor):
-        cell.actor_class = type(actor)
-        cell.mailbox.adopt(cell.bounds or type(actor).mailbox)
     try:
+        actor._cell = cell  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        if cell.actor_class is not type(actor):
+            cell.actor_class = type(actor)
+            cell.mailbox.adopt(cell.bounds or type(actor).mailbox)
         result: object = actor.on_start()
     except BaseException as raised:  # noqa: BLE001  `judge` decides
         _refuse_start(cell, cell.kernel.judge(raised))
     if type(result) is CoroutineType:
         reply = Reply()
-        # Why already here: whoever kills the actor before its task has begun must
-        # find something to cancel.
-        cell.scope = trio.CancelScope()
-        if cell.is_killed:  # by its plain part
-            cut_short(cell, cell.scope, KILLED)
+        open_scope(cell)
         start_task(cell, _finish_start, cell, actor, result, reply)
         return reply
     _run(cell)
     return None
+
+
+def open_scope(cell: Cell) -> None:
+    """Make what cancels an actor's code that is to be awaited.
+
+    Already before its task has begun: whoever kills the actor then must find it. Its
+    plain part may have done so.
+    """
+    scope = cell.scope = trio.CancelScope()
+    if cell.is_killed:
+        cut_short(cell, scope, KILLED)
 
 
 async def guard(
@@ -150,6 +165,7 @@ async def guard(
         with scope:
             result = await coroutine
     except BaseException as raised:  # noqa: BLE001  `judge` decides
+        _give_up_nurseries()
         error = kernel.judge(raised, is_awaited=True)
     finally:
         if timer is not None:
@@ -163,6 +179,15 @@ async def guard(
         del error
 
 
+def _give_up_nurseries() -> None:
+    """Cancel what the present task has left open: trio would end the system for it."""
+    task = trio.lowlevel.current_task()
+    for nursery in task.child_nurseries:
+        nursery.cancel_scope.cancel()
+    task._child_nurseries.clear()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+
+@trio.lowlevel.enable_ki_protection
 async def _finish_start(cell: Cell, actor: Actor, coroutine: Any, reply: Reply) -> None:
     ended = await guard(cell, coroutine)
     if ended is None:  # left behind; its supervisor knows
@@ -194,9 +219,10 @@ def _refuse_start(cell: Cell, error: Exception) -> NoReturn:
 
 
 def _start_failed(cell: Cell, error: Exception) -> None:
-    if cell.parent is not None and not isinstance(error, DeclineStart):
+    has_declined = isinstance(error, DeclineStart)
+    if cell.parent is not None and not has_declined:
         report_failure(cell, error)
-    exit_ = Exit("failed", error)
+    exit_ = graver(cell.ending, Exit("normal" if has_declined else "failed", error))
     generation = cell.generation
     _fold_up(cell)
     cell.last_exit = exit_
@@ -228,7 +254,7 @@ def _fold_up(cell: Cell) -> None:
     if system:
         # Why: a stop that came too late must not end the next incarnation, and
         # what became of this one's children is no news to it.
-        kept = [each for each in system if isinstance(each, Notice)]
+        kept = [each for each in system if type(each) is Notice]
         system.clear()
         system.extend(each for each in kept if each.generation is None)
 
@@ -258,16 +284,22 @@ def end(cell: Cell, exit_: Exit) -> None:
         if waiting is None:
             _ended(cell)
             return
-    cell.scope = trio.CancelScope()  # for the same reason as in `start_actor`
+    if waiting is None:
+        cell.scope = trio.CancelScope()
+    else:
+        open_scope(cell)
     start_task(cell, _end_slowly, cell, actor, waiting)
 
 
+@trio.lowlevel.enable_ki_protection
 async def _end_slowly(cell: Cell, actor: Actor, waiting: Any) -> None:
     """End the children, then let the hook come to its end, then tell."""
     if actor.has_children:
         if not await _end_children(cell, actor):
             return
         waiting = _call_hook(cell, actor)
+        if waiting is not None:
+            open_scope(cell)
     if waiting is not None:
         ended = await guard(cell, waiting, has_deadline=True)
         if ended is None:
@@ -383,7 +415,7 @@ def _give_up_all(cell: Cell, exit_: Exit) -> None:
         reason = "failed" if exit_.how == "failed" else "killed"
     cell.mailbox.unstash()
     while (item := cell.mailbox.get()) is not EMPTY:
-        if not isinstance(item, Stop):
+        if type(item) is not Stop:
             cell.give_up(item, reason)
         elif item.ended is not None:
             cell.tell_end(item.ended)
@@ -410,7 +442,9 @@ def overrun(cell: Cell, scope: trio.CancelScope, seconds: float) -> None:
     )
     text = f"{cell.name} ran longer than {seconds} s"
     error = DeadlineError(text, actor=cell.name)
-    cut_short(cell, scope, Exit("failed", error))
+    # To be started again, who was idle has nothing to do; as in `_hook_failed`.
+    is_asleep = cell.state == "passivating"
+    cut_short(cell, scope, PASSIVATED if is_asleep else Exit("failed", error))
     cell.kernel.timers.call_in(VERIFY_AFTER, partial(_verify, cell, scope))
 
 

@@ -7,7 +7,7 @@ queue object, so an actor that is told one message at a time stays small.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from itertools import chain
 from typing import Final, Literal
@@ -92,8 +92,8 @@ class Mailbox:
         self.system: deque[object] | None = None
         """System messages, oldest first; None when none waits."""
 
-        self.senders: deque[tuple[object, Reply]] | None = None
-        """Messages that wait for room, and what tells their senders of it."""
+        self.senders: OrderedDict[Reply, object] | None = None
+        """What tells a sender that there is room, and the message that waits for it."""
 
         self._stash: deque[object] | None = None
 
@@ -146,21 +146,21 @@ class Mailbox:
         Whoever gives up waiting says so by `leave`.
         """
         if self.senders is None:
-            self.senders = deque()
+            self.senders = OrderedDict()
         admitted = Reply()
-        self.senders.append((item, admitted))
+        self.senders[admitted] = item
         return admitted
 
     def leave(self, admitted: Reply) -> None:
         """Take a message back that waits for room."""
-        rest = (each for each in self.senders or () if each[1] is not admitted)
-        self.senders = deque(rest)
+        if self.senders is not None:
+            self.senders.pop(admitted, None)
         self.admit()  # it may have been the only one too large
 
     def turn_away(self, error: Callable[[], Exception]) -> None:
         """Tell all who wait for room that there will be none, each by its own error."""
         senders, self.senders = self.senders, None
-        for _, admitted in senders or ():
+        for admitted in senders or ():
             admitted.offer_error(error())
 
     def offer(self, item: object) -> bool:
@@ -288,8 +288,8 @@ class Mailbox:
     def admit(self) -> None:
         """Let waiting senders in while there is room."""
         senders = self.senders
-        while senders and self.has_room(senders[0][0]):
-            item, admitted = senders.popleft()
+        while senders and self.has_room(next(iter(senders.values()))):
+            admitted, item = senders.popitem(last=False)
             self.put(item)
             admitted.offer(None)
 
@@ -306,4 +306,4 @@ class Mailbox:
 
 
 def _bare(item: object) -> object:
-    return item.message if isinstance(item, Envelope) else item
+    return item.message if type(item) is Envelope else item

@@ -24,7 +24,8 @@ class Exit(msgspec.Struct, frozen=True):
     or hook raised; `killed`: it was not asked; `passivated`: it slept, being idle."""
 
     error: Exception | None = None
-    """The exception, for `failed`; kept where a failed actor is killed as well."""
+    """The exception, for `failed`; kept where a failed actor is killed as well. Of a
+    `normal` end: that it declined to start."""
 
     @property
     def reason(self) -> str:
@@ -111,14 +112,14 @@ class Weighed(Protocol):
 def weight_of(message: object) -> int:
     """Tell the bytes a message counts for: its `weight`, or its length, or 0.
 
-    A `weight` that raises, or is no number, counts as 0: the kernel weighs messages
-    where nobody could be given an error.
+    A `weight` that raises, or is no number above 0, counts as 0: the kernel weighs
+    messages where nobody could be given an error.
     """
-    if isinstance(message, bytes | bytearray | str):
-        return len(message)
     try:
-        return int(message.weight) if isinstance(message, Weighed) else 0
-    except Exception:  # noqa: BLE001  a stranger's property
+        if isinstance(message, bytes | bytearray | str):
+            return len(message)
+        return max(0, int(message.weight)) if isinstance(message, Weighed) else 0
+    except BaseException:  # noqa: BLE001  a stranger's property
         return 0
 
 

@@ -183,7 +183,7 @@ class Intake:
             oldest = mailbox.get()
             if oldest is EMPTY:
                 return False
-            if isinstance(oldest, Stop):
+            if type(oldest) is Stop:
                 mailbox.put_back(oldest)
                 return False
             self.give_up(oldest, "dropped_oldest")
@@ -243,7 +243,8 @@ class Intake:
         """
         if self.state == "dead":
             return
-        if not isinstance(message, Notice | Stop | Passivate):
+        kind = type(message)
+        if kind is not Notice and kind is not Stop and kind is not Passivate:
             message = Notice(message)
         if type(message) is Stop and self.actor_class.ends_by_interrupt:
             # Before all that waits: the next handler might run as long as the actor.
@@ -313,10 +314,18 @@ class Intake:
         """Make a dead letter of an item; its asker learns what became of it."""
         if item is STASHED:  # it is not given up: it waits for its state
             return
-        message = item.message if isinstance(item, Envelope | Notice) else item
+        message = bare(item)
         self.kernel.dead_letters.add(self.name, reason, message)
-        if isinstance(item, Envelope) and item.reply is not None:
+        if type(item) is Notice:
+            item.is_waiting = False
+        elif type(item) is Envelope and item.reply is not None:
             item.reply.offer_error(_why(self.name, reason, message))
+
+
+def bare(item: object) -> object:
+    """Give the message of what a mailbox holds."""
+    # Why not `isinstance`: a stranger's class may raise there.
+    return item.message if type(item) is Envelope or type(item) is Notice else item
 
 
 def _why(name: str, reason: Reason, message: object) -> Exception:

@@ -115,7 +115,10 @@ class ActorRef(pykka.ActorRef[Any]):
         Raises:
             pykka.ActorDeadError: the actor has ended for good.
             MailboxFullError: it is full and its policy is `reject`.
+            MisuseError: called on another thread than the kernel's.
         """
+        if not self._cell.kernel.on_kernel_thread:
+            raise MisuseError("`send` waits on the kernel thread only: use `tell`")
         await self._cell.send(message)
 
     def ask(

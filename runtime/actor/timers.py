@@ -242,8 +242,10 @@ def every(
     def fire() -> None:
         nonlocal timer
         # Why not `period` from now: a loop that is late would be later each time.
-        slept = (owner.kernel.now() - timer.due) // period
-        due = timer.due + period * (slept + 1)
+        now = owner.kernel.now()
+        due = timer.due + period * ((now - timer.due) // period + 1)
+        # Why the least: so many of a very short period passed that none can be counted.
+        due = min(now + period, due)
         timer = call_at(due, fire, owner, survives=survives_restart)
         if not notice.is_waiting:
             notice.is_waiting = True

@@ -17,7 +17,7 @@ from runtime.actor.envelope import Envelope
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import SHUTDOWN, Exit
 from runtime.actor.reply import Reply
-from runtime.errors import MisuseError, why_no_time
+from runtime.errors import MisuseError, text_of, why_no_time
 from runtime.supervision import restarts
 from runtime.supervision.restarts import Failures, RestartKind
 
@@ -132,7 +132,7 @@ def stop_for_good(cell: Cell) -> Reply:
 
 def was_asked(cell: Cell) -> bool:
     """Whether somebody waits for the answer to the present message."""
-    return isinstance(cell.current, Envelope) and cell.current.is_ask
+    return type(cell.current) is Envelope and cell.current.is_ask
 
 
 def turn_down(cell: Cell, message: object) -> None:
@@ -153,7 +153,7 @@ def turn_down(cell: Cell, message: object) -> None:
 def as_rule(exit_: Exit) -> restarts.Ending:
     """Say an end in the words of the rules."""
     if exit_.error is not None:
-        return restarts.Failed(str(exit_.error))
+        return restarts.Failed(text_of(exit_.error))
     if exit_.how == "killed":
         return restarts.Killed()
     return restarts.Normal() if exit_.how == "normal" else restarts.Shutdown()

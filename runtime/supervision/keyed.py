@@ -27,7 +27,7 @@ from runtime.actor.messages import NORMAL, SHUTDOWN, ChildEnded, Exit, Keyed, Pa
 from runtime.actor.ref import ActorRef
 from runtime.actor.reply import Reply
 from runtime.actor.timers import SHORTEST
-from runtime.errors import DeclineStart, why_no_time
+from runtime.errors import why_no_time
 from runtime.supervision.child import (
     in_trio,
     kill_for_good,
@@ -195,7 +195,10 @@ class KeyedSupervisor(Actor):
         if type(message) is not Keyed:
             return False
         key = message.key
-        child = self._children.get(key)
+        try:
+            child = self._children.get(key)
+        except TypeError:  # no text, which `on_receive` refuses
+            return False
         if child is None or child.cell.state != "running":
             return False
         # As `_use` does.
@@ -210,7 +213,7 @@ class KeyedSupervisor(Actor):
     def on_receive(self, message: object) -> None:
         """Hand messages on; deal with children that ended."""
         match message:
-            case Keyed():
+            case Keyed(key=str()):
                 self._hand_on(message)
             case ChildEnded():
                 self._child_ended(message)
@@ -220,9 +223,9 @@ class KeyedSupervisor(Actor):
                 self._sweep()
             case ToAwake(message=item):
                 self._tell_awake(item)
-            case InterruptKey(key=key):
+            case InterruptKey(key=str(key)):
                 self._interrupt(key)
-            case StopKey(key=key):
+            case StopKey(key=str(key)):
                 self._stop_key(key)
             case _:
                 turn_down(self._cell, message)
@@ -371,7 +374,7 @@ class KeyedSupervisor(Actor):
         cell, exit_ = child.cell, ended.exit
         if cell.state == "dead":
             del self._children[key]
-        elif isinstance(exit_.error, DeclineStart):
+        elif exit_.how == "normal" and exit_.error is not None:  # it declined to run
             self._drop(key, child, NORMAL)
         elif exit_.how in {"failed", "killed"}:
             self._child_failed(key, child, exit_)

@@ -20,7 +20,13 @@ from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import NORMAL, SHUTDOWN, ChildEnded, Exit, Stop
 from runtime.actor.ref import ActorRef
 from runtime.actor.reply import Reply
-from runtime.errors import DeclineStart, MisuseError, RestartLimitError, StartError
+from runtime.errors import (
+    DeclineStart,
+    MisuseError,
+    RestartLimitError,
+    StartError,
+    text_of,
+)
 from runtime.supervision import restarts
 from runtime.supervision.child import (
     Child,
@@ -192,8 +198,8 @@ class Supervisor(Actor):
             try:
                 await self._add(spec)
             except Exception as error:
-                text = f"{self.actor_urn}: child {spec.name!r} did not start: {error}"
-                raise StartError(text) from error
+                what = f"{self.actor_urn}: child {spec.name!r} did not start"
+                raise StartError(f"{what}: {text_of(error)}") from error
 
     def _as_asked(
         self, message: StartChild | RestartChild | RenewChild
@@ -232,7 +238,8 @@ class Supervisor(Actor):
         try:
             return await self._bring_up(child)
         except Exception as error:
-            lifecycle.bury(child.cell, Exit("failed", error))
+            ended = child.cell.last_exit or Exit("failed", error)
+            lifecycle.bury(child.cell, ended)
             if known is not None:
                 self._children[spec.name] = known
             else:

@@ -80,6 +80,7 @@ BROAD_CATCHES: dict[str, str] = {
     ),
     "runtime/actor/cell.py": "whatever a handler raises is its supervisor's business",
     "runtime/actor/dispatcher.py": "a foreign thread's mistake must end nobody else",
+    "runtime/errors.py": "a stranger's error may have no text",
     "runtime/actor/messages.py": "a stranger's message may weigh itself wrongly",
     "runtime/store/jobs.py": "one caller's mistake must not leave the others waiting",
     "runtime/supervision/keyed.py": "whatever a child raises counts as its failure",

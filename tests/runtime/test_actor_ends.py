@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,6 +11,7 @@ import pytest
 import trio
 import trio.testing
 
+from runtime.actor import lifecycle
 from runtime.actor.envelope import Notice
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Passivate, Terminated
@@ -17,7 +19,7 @@ from runtime.actor.ref import cell_of
 from runtime.errors import DeadlineError, InterruptedActorError, MisuseError
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.supervisor import Supervisor
-from runtime.testing import CrashError, Probe, wait_settled
+from runtime.testing import CrashError, Probe, open_test_system, wait_settled
 from tests.support.puppet import (
     Puppet,
     be_deaf,
@@ -30,6 +32,8 @@ from tests.support.puppet import (
 )
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from trio.testing import MockClock
 
     from runtime.actor.actor import Actor
@@ -357,16 +361,16 @@ class Torn(Puppet):
 
 
 @pytest.mark.parametrize(
-    ("where", "message", "how"),
+    ("where", "message"),
     [
-        ("raise", "x", "killed"),
-        ("wait", "x", "killed"),
-        ("start, then wait", "x", "failed"),  # as every start that does not succeed
-        ("pass on, then raise", "pass on, then raise", "killed"),
+        ("raise", "x"),
+        ("wait", "x"),
+        ("start, then wait", "x"),
+        ("pass on, then raise", "pass on, then raise"),
     ],
 )
 async def test_who_kills_itself_is_killed_whatever_it_does_then(
-    autojump_clock: MockClock, where: str, message: str, how: str
+    autojump_clock: MockClock, where: str, message: str
 ) -> None:
     log: list[Any] = [where]
     async with virtual(autojump_clock) as system:
@@ -377,7 +381,7 @@ async def test_who_kills_itself_is_killed_whatever_it_does_then(
         watcher.watch(ref)
         sender.tell(do(lambda me: me.tell(ref, message)))
         (news,) = await watcher.wait_count(1)
-        assert (news.exit.how, trio.current_time()) == (how, 0)
+        assert (news.exit.how, trio.current_time()) == ("killed", 0)
     assert log == ["start"]
 
 
@@ -560,3 +564,170 @@ async def test_a_restart_leaves_no_timer_of_the_incarnation_before(
         assert log.count("start") > 1
         assert "tick" not in log
         assert system.statistics().timers == before
+
+
+@pytest.mark.parametrize("where", ["handler", "start"])
+async def test_who_kills_itself_handles_nothing_more(
+    where: str, autojump_clock: MockClock
+) -> None:
+    """Not even what it has noted itself before."""
+
+    def end(me: Actor) -> None:
+        me.note("noted")
+        me.actor_ref.kill()
+
+    class Hasty(Puppet):
+        def on_start(self) -> None:
+            if where == "start":
+                end(self)
+
+    puppet = Hasty()
+    async with virtual(autojump_clock) as system:
+        ref = system.spawn(puppet)
+        ref.tell(end)
+        await wait_settled(system)
+        assert not ref.is_alive()
+    assert puppet.log == []
+
+
+class Parting(Torn):
+    """Kills itself in the plain part of its hook, then waits if its log says so."""
+
+    def on_stop(self) -> Any:
+        self.actor_ref.kill()
+        return self.go_on() if "wait" in self.log else None
+
+    def on_failure(
+        self,
+        exception_type: type[BaseException] | None,
+        exception_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> Any:
+        del exception_type, exception_value, traceback
+        return self.on_stop()
+
+
+class PartingParent(Parting):
+    """The same, with children."""
+
+    has_children: ClassVar[bool] = True
+
+
+@pytest.mark.parametrize("make", [Parting, PartingParent])
+async def test_who_kills_itself_in_the_plain_part_of_a_hook_is_killed_at_once(
+    make: type[Parting], autojump_clock: MockClock
+) -> None:
+    async with virtual(autojump_clock) as system:
+        watcher = Probe()
+        system.spawn(watcher)
+        for words, act in (([], Puppet.stop), (["wait"], Puppet.stop), ([], crash)):
+            ref = system.spawn(make(list[Any](words)))
+            watcher.watch(ref)
+            ref.tell(act)
+        ends = await watcher.wait_count(3)
+        assert [each.exit.how for each in ends] == ["killed"] * 3
+        assert trio.current_time() == 0
+
+
+async def test_who_is_killed_while_starting_was_killed(
+    autojump_clock: MockClock,
+) -> None:
+    class Slow(Puppet):
+        async def on_start(self) -> None:
+            await trio.sleep(100)
+
+    async with virtual(autojump_clock) as system:
+        watcher = Probe()
+        system.spawn(watcher)
+        ref = system.spawn(Slow())
+        watcher.watch(ref)
+        await blocked()
+        ref.kill()
+        (news,) = await watcher.wait_count(1)
+        assert news.exit.how == "killed"
+        assert trio.current_time() < 1
+
+
+async def test_a_long_chain_of_those_who_crash_the_next_ends_as_a_whole(
+    autojump_clock: MockClock,
+) -> None:
+    refs: list[ActorRef] = []
+
+    class Link(Puppet):
+        def on_failure(
+            self,
+            exception_type: type[BaseException] | None,
+            exception_value: BaseException | None,
+            traceback: TracebackType | None,
+        ) -> Any:
+            del exception_type, traceback
+            assert isinstance(exception_value, CrashError)
+            following: int = self.log[0]
+            refs[following].crash(exception_value)
+
+        def on_start(self) -> None:
+            """Its log says who is next."""
+
+    async with virtual(autojump_clock) as system:
+        refs += [system.spawn(Link([number])) for number in range(1, 401)]
+        refs.append(system.spawn(Puppet()))
+        refs[0].crash(CrashError("the first"))
+        await wait_settled(system)
+        assert not any(ref.is_alive() for ref in refs)
+
+
+async def test_who_takes_a_watch_back_is_told_nothing_any_more(
+    autojump_clock: MockClock,
+) -> None:
+    def regret(me: Actor) -> None:
+        me.watch(one)
+        me.watch(two)
+        one.kill()
+        two.kill()
+        me.unwatch(one)
+
+    async with virtual(autojump_clock) as system:
+        one, two = system.spawn(Puppet()), system.spawn(Puppet())
+        puppet = Puppet()
+        await system.spawn(puppet).ask(regret)
+        await wait_settled(system)
+        told = [each.ref for each in puppet.log if isinstance(each, Terminated)]
+        assert told == [two]
+
+
+class Helped(Puppet):
+    """Has a thread tell something when it may."""
+
+    may_tell = threading.Event()
+
+    async def on_receive(self, message: Any) -> Any:
+        del message
+        assert await trio.to_thread.run_sync(self.help_out)
+
+    def help_out(self) -> bool:
+        self.may_tell.wait(60)
+        return self.tell("nobody", "late")
+
+
+async def test_what_a_thread_that_was_left_behind_tells_is_counted_in_its_turn() -> (
+    None
+):
+    """Dead letters are the kernel thread's; two threads would lose count of them."""
+    told, threads = trio.Event(), set[int]()
+
+    def observe(_letter: object) -> None:
+        threads.add(threading.get_ident())
+        told.set()
+
+    async with open_test_system() as system:
+        system.dead_letters.observe(observe)
+        ref = system.spawn(Helped())
+        ref.tell("go")
+        await trio.testing.wait_all_tasks_blocked()
+        cell = cell_of(ref)
+        assert cell.scope is not None
+        lifecycle._abandon(cell, cell.scope)  # as time would
+        Helped.may_tell.set()
+        with trio.fail_after(60):
+            await told.wait()
+    assert threads == {threading.get_ident()}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,16 +28,23 @@ from runtime.errors import (
 from runtime.signals import STOP_SIGNALS, wait_for_stop_signal
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.supervisor import Supervisor
-from runtime.system import AT_ONCE, ActorSystem, Running, log_report, open_system
-from runtime.testing import CrashError, Reports, wait_settled
+from runtime.supervision.watchdog import Watchdog, WatchdogConfig
+from runtime.system import (
+    AT_ONCE,
+    ActorSystem,
+    Running,
+    SystemConfig,
+    log_report,
+    open_system,
+)
+from runtime.testing import CrashError, Reports, open_test_system, wait_settled
 from tests.support.puppet import Puppet, crash, hang, supervise, virtual, wait
 
 if TYPE_CHECKING:
-    import signal
-
     from trio.testing import MockClock
 
     from runtime.actor.actor import Actor
+    from runtime.actor.messages import Exit
 
 
 async def test_names_are_unique(autojump_clock: MockClock) -> None:
@@ -454,3 +463,114 @@ async def test_a_system_whose_opening_is_cancelled_ends(
             await trio.sleep_forever()
     assert scope.cancelled_caught
     assert opened[0].actors() == []
+
+
+async def test_a_name_that_is_made_up_is_nobodys(autojump_clock: MockClock) -> None:
+    async with virtual(autojump_clock) as system:
+        first = system.spawn(Puppet(), name="Puppet-1")
+        names = {system.spawn(Puppet()).name for _ in range(3)}
+        assert len(names | {first.name}) == 4
+
+
+async def test_the_root_takes_nobodys_name(autojump_clock: MockClock) -> None:
+    keeper = Puppet()
+    async with virtual(autojump_clock) as system:
+        system.spawn(keeper, name="root")
+        with pytest.raises(MisuseError, match="there is an actor 'root' already"):
+            await system.start_root(Supervisor())
+    assert keeper.log == ["start", "stop"]
+
+
+async def test_no_root_is_started_in_a_system_that_ends(
+    autojump_clock: MockClock,
+) -> None:
+    refused: list[str] = []
+
+    class Late(Puppet):
+        async def on_stop(self) -> None:
+            with pytest.raises(MisuseError, match="closing") as error:
+                await system.start_root(Supervisor())
+            refused.append(str(error.value))
+
+    async with virtual(autojump_clock) as system:
+        system.spawn(Late())
+    assert len(refused) == 1
+
+
+async def test_a_watchdog_that_cannot_start_is_the_openers_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(_watchdog: Watchdog) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(Watchdog, "start", refuse)
+    with trio.fail_after(60), pytest.raises(RuntimeError, match="new thread"):
+        async with open_system(SystemConfig(watchdog=WatchdogConfig())):
+            pytest.fail("it was opened")
+
+
+@pytest.mark.parametrize("by", ["a task", "a thread"])
+def test_ctrl_c_while_the_system_ends_neither_hangs_nor_hurries_it(by: str) -> None:
+    """In a handler's hook, or while everybody waits for it."""
+    log: list[str] = []
+
+    class Slow(Puppet):
+        async def on_stop(self) -> None:
+            if by == "a task":
+                signal.raise_signal(signal.SIGINT)
+            else:
+                main = threading.main_thread().ident
+                assert main is not None
+                await trio.to_thread.run_sync(signal.pthread_kill, main, signal.SIGINT)
+            for _ in range(100):
+                await trio.lowlevel.checkpoint()
+            log.append("slow")
+
+    class Keeper(Puppet):
+        def on_stop(self) -> None:
+            log.append("keeper")
+
+    async def live() -> None:
+        async with open_test_system() as system:
+            system.spawn(Keeper())
+            system.spawn(Slow())
+
+    with pytest.raises(KeyboardInterrupt):
+        trio.run(live)
+    assert log == ["slow", "keeper"]
+
+
+class Slow(Puppet):
+    """Suspends in each hook; fails at its start where its log says something."""
+
+    async def on_start(self) -> None:
+        await trio.lowlevel.checkpoint()
+        if self.log:
+            raise CrashError("to order")
+
+    async def on_stop(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+
+def test_ctrl_c_reaches_no_line_of_the_kernel(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    keeper, bury = Puppet(), lifecycle.bury
+
+    def press(cell: Cell, exit_: Exit) -> None:
+        if cell.name == "slow":
+            signal.raise_signal(signal.SIGINT)
+        bury(cell, exit_)
+
+    async def live(log: list[Any]) -> None:
+        async with open_test_system() as system:
+            system.spawn(keeper)
+            await system.spawn(Slow(log), name="slow").stop()
+            await trio.sleep_forever()
+
+    monkeypatch.setattr(lifecycle, "bury", press)
+    for log in ([], ["fail"]):
+        keeper = Puppet()
+        with pytest.raises(KeyboardInterrupt):
+            trio.run(live, log)
+        assert keeper.log == ["start", "stop"]

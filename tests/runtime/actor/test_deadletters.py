@@ -10,7 +10,7 @@ from runtime.actor.messages import weight_of
 
 
 def test_dead_letters_are_bounded_by_number_and_weight() -> None:
-    letters = DeadLetters(weight_of, keep=4, keep_bytes=100)
+    letters = DeadLetters(weight_of, print, keep=4, keep_bytes=100)
     seen: list[DeadLetter] = []
     letters.observe(seen.append)
     for number in range(10):
@@ -29,7 +29,7 @@ def test_dead_letters_are_bounded_by_number_and_weight() -> None:
 
 
 def test_a_flood_at_one_actor_hides_no_other() -> None:
-    letters = DeadLetters(weight_of, keep=4, keep_bytes=100)
+    letters = DeadLetters(weight_of, print, keep=4, keep_bytes=100)
     letters.add("ben", "failed", "first")
     for number in range(10):
         letters.add("anna", "mailbox_full", number)
@@ -40,7 +40,7 @@ def test_a_flood_at_one_actor_hides_no_other() -> None:
 
 
 def test_dead_letters_are_told_on_any_thread_while_others_come() -> None:
-    letters, is_over = DeadLetters(weight_of), threading.Event()
+    letters, is_over = DeadLetters(weight_of, print), threading.Event()
 
     def add() -> None:
         while not is_over.is_set():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextvars import ContextVar
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +16,7 @@ from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.ref import cell_of
 from runtime.actor.reply import Reply
 from runtime.system import open_system
-from runtime.testing import Probe, wait_settled
+from runtime.testing import CrashError, Probe, wait_settled
 from tests.support.puppet import virtual
 
 if TYPE_CHECKING:
@@ -53,6 +54,10 @@ class Swift(Plain):
 
     async def on_receive(self, message: Callable[[], None] | None) -> None:
         super().on_receive(message)
+
+
+def fail() -> None:
+    raise CrashError("to order")
 
 
 KINDS = pytest.mark.parametrize("kind", [Plain, Swift])
@@ -214,3 +219,23 @@ async def test_an_answer_that_is_there_is_a_turn_all_the_same(
             await reply
     assert scope.cancelled_caught
     assert await reply == "answered"
+
+
+@KINDS
+async def test_asks_that_fail_count_like_others(
+    kind: type[Plain], autojump_clock: MockClock
+) -> None:
+    async with virtual(autojump_clock) as system:
+        actors = [kind() for _ in range(80)]
+        refs = [system.spawn(actor) for actor in actors]
+        replies = [ref.ask(fail) for ref in refs for _ in range(BATCH)]
+        seen = [0]
+        while seen[-1] < len(replies):
+            await trio.lowlevel.checkpoint()
+            seen.append(sum(actor.handled for actor in actors))
+        steps = [after - before for before, after in pairwise(seen)]
+        # One turn before the loop's others run, or two: whoever is first.
+        assert max(steps) <= 2 * (MESSAGES_PER_TURN + BATCH)
+        for reply in replies:
+            with pytest.raises(CrashError):
+                await reply

@@ -8,17 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
+import trio.testing
 from hypothesis import given, strategies as st
 
 from runtime.actor.dispatcher import MESSAGES_PER_TURN, Turn
+from runtime.actor.mailbox import MailboxConfig
+from runtime.actor.ref import cell_of
 from runtime.actor.timers import SWEEP_ABOVE, Timers
 from runtime.errors import MisuseError
-from runtime.testing import wait_settled
+from runtime.testing import CrashError, wait_settled
 from tests.support.puppet import Puppet, do, supervise, virtual, wait
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trio.testing import MockClock
 
+    from runtime.actor.actor import Actor
     from runtime.actor.timers import Timer
 
 
@@ -244,3 +250,77 @@ async def test_a_tick_that_is_set_aside_is_not_told_again(
         assert puppet.log == ["start", "go", "tick"]
         await trio.sleep(1)
         assert puppet.log == ["start", "go", "tick", "tick"]
+
+
+async def test_a_tick_that_was_set_aside_and_failed_is_followed_by_others(
+    autojump_clock: MockClock,
+) -> None:
+    seen: list[float] = []
+
+    class Clumsy(Puppet):
+        def on_start(self) -> None:
+            if not seen:
+                self.every(1, "tick", survives_restart=True)
+
+        def on_receive(self, message: Any) -> None:
+            del message
+            seen.append(trio.current_time())
+            if len(seen) == 1:
+                self.stash()
+                raise CrashError("to order")
+
+    async with virtual(autojump_clock) as system:
+        await supervise(system, Clumsy)
+        await trio.sleep(5.5)
+        assert seen == [1, 2, 3, 4, 5]
+
+
+async def test_a_tick_that_was_dropped_is_followed_by_others(
+    autojump_clock: MockClock,
+) -> None:
+    class Narrow(Puppet):
+        mailbox = MailboxConfig(capacity=1, overflow="drop_oldest")
+
+        def on_start(self) -> None:
+            self.every(1, "tick")
+
+        def on_receive(self, message: Any) -> Any:
+            if message == "tick" and "set aside" not in self.log:
+                self.log.append("set aside")
+                self.stash()
+                return None
+            return super().on_receive(message)
+
+    def push_out(me: Puppet) -> None:
+        me.unstash()
+        me.tell(me.actor_ref, "in its place")
+
+    puppet = Narrow()
+    async with virtual(autojump_clock) as system:
+        ref = system.spawn(puppet)
+        await trio.sleep(1.5)
+        cell_of(ref).post_system(push_out)
+        await trio.sleep(4)
+        assert puppet.log == ["set aside", "in its place", *["tick"] * 4]
+        assert system.dead_letters.counts == {"dropped_oldest": 1}
+
+
+async def test_a_period_too_short_to_count_goes_on_all_the_same(
+    autojump_clock: MockClock,
+) -> None:
+    async with virtual(autojump_clock) as system:
+        puppet = Puppet()
+        ref = system.spawn(puppet)
+
+        def begin(me: Actor) -> None:
+            cancel.append(me.every(5e-324, "tick"))
+
+        cancel: list[Callable[[], bool]] = []
+        ref.tell(begin)
+        await trio.testing.wait_all_tasks_blocked()
+        for _ in range(3):
+            autojump_clock.jump(1)
+            for _ in range(10):
+                await trio.lowlevel.checkpoint()
+        assert puppet.log.count("tick") >= 3
+        assert cancel[0]()

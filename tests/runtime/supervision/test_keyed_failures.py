@@ -303,7 +303,7 @@ async def test_killed_it_takes_all_along_whatever_they_do(
         await trio.sleep(1)
         assert bed.awake() == ""
         assert sorted(bed.lost(), key=str) == [
-            ("failed", "y"),
+            ("killed", "y"),
             ("killed", 60.0),
             ("stopped", "z"),
         ]

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 
+from runtime.actor.messages import Keyed
 from runtime.supervision.child import ChildSpec
+from runtime.supervision.keyed import KeyedConfig, KeyedSupervisor
 from runtime.supervision.restarts import Backoff
 from runtime.supervision.supervisor import Supervisor, SupervisorConfig
 from runtime.testing import Reports
@@ -82,3 +84,29 @@ async def test_a_kill_stays_one_whatever_the_deadline_says(
         assert exit_ is not None
         assert exit_.how == "killed"
         assert puppet.log == ["start"]
+
+
+async def test_who_takes_too_long_to_fall_asleep_sleeps_all_the_same(
+    autojump_clock: MockClock,
+) -> None:
+    started: list[float] = []
+
+    class Restless(Puppet):
+        deadline = 1.0
+
+        def on_start(self) -> None:
+            started.append(trio.current_time())
+
+        async def on_stop(self) -> None:
+            await trio.sleep_forever()
+
+    reports = Reports()
+    async with virtual(autojump_clock, reports) as system:
+        keyed = KeyedSupervisor(lambda _key: Restless(), KeyedConfig(idle_after=2.0))
+        keys = system.spawn(keyed, name="keys")
+        assert await keys.ask(Keyed("ann", "x")) == "x"
+        await trio.sleep(60)
+        assert started == [0]
+        assert system.find("keys/ann") is None
+        assert len(reports.of("hook past its deadline, cancelled")) == 1
+        assert await keys.ask(Keyed("ann", "y")) == "y"
