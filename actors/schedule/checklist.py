@@ -1,9 +1,10 @@
 """The checklist of a heartbeat: read from a file and grouped; pure.
 
 The file is Markdown as people write it: a heading names a domain, and each line below
-it, mostly with a dash, is an item. What is ticked off (`- [x]`) and what stands in a
-comment is left out. An item that somebody had put on the list in a chat may name a
-domain itself: `email: look for bills`.
+it, mostly with a dash, is an item. Left out is what is ticked off (`- [x]`), stands in
+a comment, or below a heading such as "Completed"; and so are paragraphs between a
+heading and those below it, which explain the list. An item that somebody had put on
+the list in a chat may name a domain itself: `email: look for bills`.
 """
 
 from __future__ import annotations
@@ -23,9 +24,12 @@ OTHERS = "others"
 """What the last group is called that holds several domains."""
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_HEADING = re.compile(r" {0,3}#{1,6}\s+(.*?)\s*#*\s*")
+_HEADING = re.compile(r" {0,3}(#{1,6})\s+(.*?)\s*#*\s*")
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])(?:\s+(?:\[([ xX])\](?:\s+|\Z))?(.*)|\Z)")
-_RULE = re.compile(r"\s*(?:[-*_=]\s*){3,}")
+_RULE = re.compile(r"\s*(?:(?:[-*_=]\s*){3,}|```.*|~~~.*)")
+_OVER = frozenset({"completed", "completed tasks", "done"})
+"""Headings, in small letters, below which nothing is to be looked after any more."""
+
 _PREFIX = re.compile(r"([^\W\d_](?:[\w &/-]{0,40}[^\W_])?):\s+(?=\S)")
 
 
@@ -47,13 +51,43 @@ class ChecklistGroup(msgspec.Struct, frozen=True):
 
 def parse(text: str) -> tuple[ChecklistItem, ...]:
     """Read a file's items, in their order."""
+    sections = _sections(_COMMENT.sub("", text))
+    levels = [level for level, _, _ in sections]
     found: list[ChecklistItem] = []
-    domain, is_open = "", False
-    for line in _COMMENT.sub("", text).splitlines():
+    over = 0  # the level of the heading below which all is done; 0: none
+    for (level, domain, lines), after in zip(sections, [*levels[1:], 0], strict=True):
+        if not over or level <= over:
+            over = level if domain.casefold() in _OVER else 0
+        if not over:
+            found += _items(lines, domain, is_explained=0 < level < after)
+    return tuple(found)
+
+
+def _sections(text: str) -> list[tuple[int, str, list[str]]]:
+    """Give each heading's level (0: there is none yet) and text, with its lines."""
+    found: list[tuple[int, str, list[str]]] = [(0, "", [])]
+    for line in text.splitlines():
+        if heading := _HEADING.fullmatch(line):
+            title = heading[2][:LONGEST_DOMAIN].strip()
+            found.append((len(heading[1]), title, []))
+        else:
+            found[-1][2].append(line)
+    return found
+
+
+def _items(
+    lines: Iterable[str], domain: str, *, is_explained: bool
+) -> list[ChecklistItem]:
+    """Read the items below one heading.
+
+    Args:
+        is_explained: whether paragraphs explain the headings below it.
+    """
+    found: list[ChecklistItem] = []
+    is_open = False
+    for line in lines:
         if not line.strip() or _RULE.fullmatch(line):
             is_open = False
-        elif heading := _HEADING.fullmatch(line):
-            domain, is_open = heading[1][:LONGEST_DOMAIN].strip(), False
         elif item := _ITEM.fullmatch(line):
             words = (item[2] or "").strip()
             is_open = bool(words) and item[1] not in {"x", "X"}
@@ -63,9 +97,10 @@ def parse(text: str) -> tuple[ChecklistItem, ...]:
             if is_open:  # a further line of the item before
                 found[-1] = ChecklistItem(_line(f"{found[-1].text} {line}"), domain)
         else:
-            found.append(ChecklistItem(_line(line), domain))
-            is_open = True
-    return tuple(found)
+            is_open = not is_explained
+            if is_open:
+                found.append(ChecklistItem(_line(line), domain))
+    return found
 
 
 def with_asked(

@@ -187,7 +187,10 @@ def read_servers(path: Path) -> Node:
     top = cast("dict[str, object]", found) if isinstance(found, dict) else {}
     servers = top.get(SERVERS)
     if not isinstance(servers, dict):
+        inside = [key for key, each in top.items() if is_table(each, SERVERS)]
         hint = f'for example: {{ "{SERVERS}": {{ "files": {{ "command": "…" }} }} }}'
+        if inside:
+            hint = f"it stands below {inside[0]!r}: put that table alone into a file"
         raise origin.error(f"has no table {SERVERS!r}", hint)
     odd = [key for key in top if key != SERVERS]
     if odd:
@@ -195,6 +198,11 @@ def read_servers(path: Path) -> Node:
         raise origin.error(f"unknown key {odd[0]!r}", hint)
     table = cast("dict[str, object]", servers)
     return node({name: server(each, origin) for name, each in table.items()}, origin)
+
+
+def is_table(value: object, key: str) -> bool:
+    """Tell whether a value is a table that has a key."""
+    return isinstance(value, dict) and key in value
 
 
 def server(value: object, origin: Origin) -> object:

@@ -17,7 +17,7 @@ FILE = """\
 # Heartbeat
 
 <!-- - nobody reads this -->
-Be brief.
+- Be brief.
 
 ## Email ##
 - bills that are due
@@ -46,6 +46,30 @@ def test_a_file_of_headings_and_comments_is_empty() -> None:
     assert parse("# Heartbeat\n\n<!-- nothing\n- yet") == ()
     assert parse("") == ()
     assert parse("\n- [X] all done\n***\n") == ()
+
+
+def test_a_list_as_other_programs_write_it_is_empty_while_it_names_nothing() -> None:
+    text = """# Heartbeat Tasks
+
+This file is checked every 30 minutes.
+Add tasks below:
+  one a line.
+
+## Active Tasks
+<!-- below this line -->
+{task}
+## Completed
+- water the plants
+### In May
+- sow
+## Later
+buy seeds
+"""
+    later = ChecklistItem("buy seeds", "Later")
+    assert parse(text.format(task="")) == (later,)
+    frost = ChecklistItem("frost?", "Active Tasks")
+    assert parse(text.format(task="- frost?")) == (frost, later)
+    assert parse("```markdown\n# Keep this file empty.\n```\n") == ()
 
 
 def test_what_was_asked_for_joins_the_domain_that_it_names() -> None:

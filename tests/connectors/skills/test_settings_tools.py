@@ -125,6 +125,7 @@ def test_a_file_of_other_programs_is_taken_as_it_is(tmp_path: Path) -> None:
     [
         ("{", "mcp.json:1:2: not valid JSON"),
         ("[]", "has no table 'mcpServers'"),
+        ('{"tools": {"mcpServers": {}}}', "below 'tools': put that table alone"),
         ('{"mcpServers": {}, "x": 1}', "unknown key 'x'"),
         ('{"mcpServers": {"a": {"type": "sse", "url": "http://x"}}}', "type 'sse'"),
         ('{"mcpServers": {"a": {"comand": "x"}}}', "did you mean 'command'?"),
