@@ -50,6 +50,9 @@ NARROWEST = 6
 COPIED = frozenset({"ACCOUNT", "CLIENT", "CODE", "CONVERSATION", "ID", "PERSON"})
 """Columns that people copy into the next command, and that are therefore never cut."""
 
+STAMP = re.compile(r"\d{4}-(\d\d-\d\d)T(\d\d:\d\d):\d\d[+-]\d\d:\d\d(?!.)")
+"""A time; where a terminal is narrow, its day and minute are shown, and never cut."""
+
 COLLECTED = "callboard.said"
 """Where click keeps that `--json` was given, then the `_Collector` of the command."""
 
@@ -233,16 +236,23 @@ def table(
         cells.insert(0, tuple(headers))
     if not cells:
         return
-    widths = [max(map(width, column)) for column in zip(*cells, strict=True)]
-    if room is not None:
+    widths = widths_of(cells)
+    if room is not None and sum(widths) + 2 * (len(widths) - 1) > room:
         kept = {number for number, name in enumerate(headers) if name in COPIED}
-        widths = narrowed(widths, room, kept)
+        kept |= {n for row in cells for n, cell in enumerate(row) if STAMP.match(cell)}
+        cells = [tuple(STAMP.sub(r"\1 \2", cell) for cell in row) for row in cells]
+        widths = narrowed(widths_of(cells), room, kept)
     for row in cells:
         shown = [cut(cell, most) for cell, most in zip(row, widths, strict=True)]
         yield "  ".join(
             cell + " " * (most - width(cell))
             for cell, most in zip(shown, widths, strict=True)
         ).rstrip()
+
+
+def widths_of(cells: Sequence[Sequence[str]]) -> list[int]:
+    """Give how many columns of a terminal each column of a table takes."""
+    return [max(map(width, column)) for column in zip(*cells, strict=True)]
 
 
 def room_here() -> int | None:

@@ -103,6 +103,15 @@ def test_only_a_terminal_cuts_what_is_in_a_table() -> None:
     assert (len(shown), shown[-1]) == (204, "…")
 
 
+def test_a_time_loses_its_year_before_a_narrow_terminal_cuts_it() -> None:
+    headers, row = ("TIME", "TEXT"), ("2026-11-28T19:17:57+00:00", "x" * 60)
+    _, whole = table(headers, [row], 90)
+    assert whole.startswith(row[0])
+    head, shown = table(headers, [row], 40)
+    assert shown == f"11-28 19:17  {'x' * 26}…"
+    assert head == "TIME         TEXT"
+
+
 def test_nothing_is_a_dash_and_zero_is_zero() -> None:
     assert list(table(("A", "B", "C", "D"), [(None, "", 0, " \n ")])) == [
         "A  B  C  D",
