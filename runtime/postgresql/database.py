@@ -177,7 +177,9 @@ class PostgresqlDatabase(SqlRepair):
     def overwrite(self) -> None:
         """Rewrite the tables without the removed rows; nobody may be serving."""
         with self._connected() as db:
-            for table in TABLES:
+            made = rows_of(db, "SELECT to_regclass('fact_direction') IS NOT NULL")
+            further = ("fact_direction",) if made[0][0] else ()
+            for table in (*TABLES, *further):
                 try:
                     db.execute(f"VACUUM (FULL) {table}".encode())
                 except psycopg.Error as error:

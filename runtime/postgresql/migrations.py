@@ -308,6 +308,32 @@ def version_of(db: Db) -> int | None:
     return 0 if row is None else int(row[0])
 
 
+# Not a migration: the database is whole without it, and pgvector may come or go at any
+# time. What it holds can be made again from `fact_vector`.
+DIRECTIONS = f"""
+CREATE TABLE IF NOT EXISTS fact_direction(
+    part   {PART},
+    number bigint NOT NULL,
+    space  {TEXT},
+    PRIMARY KEY(part, number),
+    FOREIGN KEY(part, number) REFERENCES fact(part, number) ON DELETE CASCADE
+);
+ALTER TABLE fact_direction ADD COLUMN IF NOT EXISTS direction halfvec;
+-- In the row itself as long as it fits: all of a scope are read.
+ALTER TABLE fact_direction ALTER direction SET STORAGE MAIN;
+"""
+
+HAS_DIRECTIONS = """SELECT to_regtype('halfvec') IS NOT NULL, EXISTS(
+    SELECT FROM pg_attribute WHERE attrelid = to_regclass('fact_direction')
+    AND attname = 'direction' AND NOT attisdropped)"""
+
+
+def is_without_directions(db: Db) -> bool:
+    """Whether pgvector is installed, and vectors cannot be compared by it yet."""
+    row = db.execute(HAS_DIRECTIONS.encode()).fetchone()
+    return row == (True, False)
+
+
 def migrate(db: Db, name: str, steps: Sequence[str] = MIGRATIONS) -> None:
     """Bring the tables to the newest version, or leave them exactly as they are.
 
@@ -321,7 +347,7 @@ def migrate(db: Db, name: str, steps: Sequence[str] = MIGRATIONS) -> None:
         StoreTooNewError: a newer release wrote them.
         psycopg.Error: the server; nothing has been changed.
     """
-    if version_of(db) == len(steps):
+    if version_of(db) == len(steps) and not is_without_directions(db):
         return
     with db.transaction():
         db.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATING,))
@@ -331,6 +357,8 @@ def migrate(db: Db, name: str, steps: Sequence[str] = MIGRATIONS) -> None:
             db.execute(step.encode())
         if version < len(steps):
             db.execute("UPDATE callboard_schema SET version = %s", (len(steps),))
+        if is_without_directions(db):
+            db.execute(DIRECTIONS.encode())
 
 
 def refuse_other(db: Db, name: str, newest: int = len(MIGRATIONS)) -> int:

@@ -11,6 +11,7 @@ import functools
 import heapq
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -18,13 +19,14 @@ import msgspec
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from runtime.errors import StoreUnavailableError
+from runtime.errors import StoreError, StoreUnavailableError
+from runtime.postgresql.migrations import HAS_DIRECTIONS
 from runtime.postgresql.server import Db
 from runtime.sql import facts, write
-from runtime.sql.facts import MOST_HITS, Lookup, marks
+from runtime.sql.facts import MOST_HITS, Lookup, SqlFacts, marks, search_facts
 from runtime.sql.read import Db as SqlDb, Row
 from runtime.sql.vectors import compare
-from runtime.store.facts import FactSearch
+from runtime.store.facts import FactSearch, Found, refuse_search
 from runtime.store.rows import Committed
 
 OTHERWISE = {
@@ -176,18 +178,134 @@ def alike(
 ) -> dict[int, float]:
     """Say how alike the question and vectors of its scopes are; see `Lookup`.
 
-    Compared here, one after the other: a scope has hundreds of facts, not millions.
-    Not done: pgvector, whose type a dump can only be restored with where it is
-    installed, and which needs a second column beside the bytes.
+    Where pgvector is installed it chooses those that are looked at here, which spares
+    the way of all others: a scope may have thousands. It goes through all of a scope.
+    Not done: one of its indexes for the nearest of a table. It would look over all
+    scopes, and miss some of this one's.
     """
-    rows = db.execute(
-        f"""SELECT number, vector FROM fact_vector WHERE scope IN ({marks(there)})
-        AND space = ? AND length(vector) = ?""",
-        (*there, asked.space, len(asked.vector)),
-    )
-    found = compare(asked.vector, ((number, vector) for number, vector in rows))
+    found = compared(db, asked, there, besides, [])
+    return nearest(found, asked, besides)
+
+
+def nearest(
+    found: dict[int, float], asked: FactSearch, besides: Collection[int]
+) -> dict[int, float]:
+    """Leave out what is neither among the nearest nor named besides."""
     near = heapq.nsmallest(asked.limit, found, key=lambda each: (-found[each], each))
     return {each: found[each] for each in (*near, *besides) if each in found}
+
+
+VECTORS = """SELECT part, number, vector, false FROM fact_vector
+    WHERE scope IN ({scopes}) AND space = ? AND length(vector) = ?"""
+
+# By `CASE`, because vectors of unlike lengths cannot be compared at all.
+NEAREST = """WITH compared AS MATERIALIZED (
+    SELECT known.part, known.number,
+        CASE WHEN made.space = known.space AND vector_dims(made.direction) = ?
+        THEN coalesce(nullif(made.direction <=> ?::text::halfvec, 'NaN'), 1) END AS far
+    FROM fact_vector AS known LEFT JOIN fact_direction AS made USING(part, number)
+    WHERE known.scope IN ({scopes}) AND known.space = ? AND length(known.vector) = ?)
+SELECT part, number, vector, is_new FROM fact_vector JOIN (
+    SELECT part, number, far IS NULL AS is_new FROM compared
+    WHERE far IS NULL OR number = ANY(?::bigint[])
+    UNION
+    (SELECT part, number, false FROM compared WHERE far IS NOT NULL
+    ORDER BY far, number LIMIT ?)
+) AS chosen USING(part, number)"""
+
+KEEP_DIRECTION = """INSERT INTO fact_direction(part, number, space, direction)
+    SELECT part, number, known.space, ?::text::halfvec
+    FROM fact_vector AS known JOIN fact USING(part, number)
+    WHERE part = ? AND number = ? AND vector = ? FOR KEY SHARE OF fact
+    ON CONFLICT(part, number) DO UPDATE
+    SET space = excluded.space, direction = excluded.direction"""
+
+# Chosen: pgvector rounds to seven digits, and hardly as many are that close.
+SPARE = 10
+"""Vectors beyond those that are wanted whose order is looked at here, too."""
+
+# Chosen: somebody waits for the search; 100 take some tenths of a second.
+MOST_KEPT = 100
+"""Directions that are stored after one search; the others are after the next."""
+
+MOST_DIMENSIONS = 16_000
+"""What pgvector's `halfvec` holds."""
+
+Lacking = list[tuple[int, int, bytes]]
+"""Part, number and vector of what pgvector could not compare."""
+
+
+def compared(
+    db: SqlDb,
+    asked: FactSearch,
+    there: list[int],
+    besides: Collection[int],
+    lacking: Lacking,
+) -> dict[int, float]:
+    """Compare the vectors that may be the nearest, and those that are named besides.
+
+    Args:
+        lacking: is given those of which pgvector does not know the direction.
+    """
+    size, scopes = len(asked.vector), marks(there)
+    may_be = size <= MOST_DIMENSIONS
+    if may_be and list(db.execute(HAS_DIRECTIONS)) == [(True, True)]:
+        told = (size, written(asked.vector), *there, asked.space, size)
+        given = (*told, list(besides), asked.limit + SPARE)
+        rows = list(db.execute(NEAREST.format(scopes=scopes), given))
+    else:
+        given = (*there, asked.space, size)
+        rows = list(db.execute(VECTORS.format(scopes=scopes), given))
+    lacking += [
+        (part, number, vector) for part, number, vector, is_new in rows if is_new
+    ]
+    return compare(asked.vector, ((number, vector) for _, number, vector, _ in rows))
+
+
+def written(vector: bytes) -> str:
+    """Write a vector as pgvector reads it."""
+    return f"[{','.join(map(str, memoryview(vector).cast('b')))}]"
+
+
+def keep_directions(db: SqlDb, lacking: Lacking) -> None:
+    """Store directions for pgvector, of those vectors that are still the same.
+
+    In the same order at all nodes, so that they never wait for each other.
+    """
+    given = [
+        (written(vector), part, number, vector)
+        for part, number, vector in sorted(lacking)[:MOST_KEPT]
+    ]
+    db.executemany(KEEP_DIRECTION, given)
+
+
+def searched(db: SqlDb, asked: FactSearch) -> tuple[Found, Lacking]:
+    """Find facts, and what pgvector could not compare."""
+    lacking: Lacking = []
+
+    def alike(
+        db: SqlDb, asked: FactSearch, there: list[int], besides: Collection[int]
+    ) -> dict[int, float]:
+        return nearest(compared(db, asked, there, besides, lacking), asked, besides)
+
+    return search_facts(db, asked, LOOKUP._replace(alike=alike)), lacking
+
+
+class PostgresqlFacts(SqlFacts):
+    """Facts on a server: what pgvector could not compare in a search, it can later."""
+
+    async def search(self, search: FactSearch) -> Found:
+        """Find facts; see the port."""
+        refuse_search(search)
+        found, lacking = await self._reading.call(
+            functools.partial(searched, asked=search)
+        )
+        if lacking:
+            with suppress(StoreError):  # by the next search
+                await self._writing.call(
+                    functools.partial(keep_directions, lacking=lacking)
+                )
+        return found
 
 
 LOOKUP = Lookup(HITS, match, alike)

@@ -14,7 +14,7 @@ import msgspec
 
 from runtime.errors import DuplicateError, MisuseError, SequenceConflictError
 from runtime.postgresql.server import PostgresqlServer
-from runtime.postgresql.session import LOOKUP, Session
+from runtime.postgresql.session import LOOKUP, PostgresqlFacts, Session
 from runtime.postgresql.threads import NODE, PostgresqlReader, PostgresqlWriter
 from runtime.sql import write as rows
 from runtime.sql.read import Db, Row
@@ -46,6 +46,7 @@ class PostgresqlStore(SqlStore[PostgresqlServer]):
     writing = PostgresqlWriter
     reading = PostgresqlReader
     lookup = LOOKUP
+    remembering = PostgresqlFacts
     versions_at_writer = False
     reads_stop_commits = False  # a server goes away and comes back; a disk does not
 

