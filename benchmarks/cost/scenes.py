@@ -7,7 +7,6 @@ and counts what one message costs. `ledger.py` runs them in a fresh process.
 from __future__ import annotations
 
 import random
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from trio.testing import MockClock
 
 from actors.config.agents import AgentConfig
 from actors.config.schedule import HeartbeatConfig
-from benchmarks.cost.counting import Ledger
+from benchmarks.cost.counting import Ledger, first_come
 from benchmarks.cost.office import (
     CONNECTOR,
     PERSON,
@@ -40,7 +39,7 @@ from connectors.models.scripted import (
 from connectors.tools.calculate import CalculateTool
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator
+    from collections.abc import Awaitable, Callable
 
     Scene = Callable[[Ledger], Awaitable[None]]
 
@@ -235,25 +234,3 @@ def count(name: str) -> Ledger:
     with first_come():
         trio.run(SCENES[name], ledger, clock=MockClock(autojump_threshold=0))
     return ledger
-
-
-class Unshuffled(random.Random):
-    """Dice that leave every order as it is."""
-
-    def random(self) -> float:
-        """Say that nothing is turned around."""
-        return 1.0
-
-
-@contextmanager
-def first_come() -> Generator[None]:
-    """Have trio run its tasks in the order in which they became ready.
-
-    Why not in a seeded order: one task more would change all that come after it.
-    """
-    dice = trio._core._run._r  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-    trio._core._run._r = Unshuffled()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-    try:
-        yield
-    finally:
-        trio._core._run._r = dice  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

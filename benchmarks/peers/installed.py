@@ -17,6 +17,7 @@ MODULES = {
     "apsw": "benchmarks.peers.peer_apsw",
     "apsw and trio": "benchmarks.peers.peer_apsw_trio",
     "bare loop": "benchmarks.peers.peer_bare",
+    "its libraries": "benchmarks.peers.peer_libraries",
     "pykka-threads": "benchmarks.peers.peer_pykka",
     "trio-channel": "benchmarks.peers.peer_trio",
     "autogen-core": "benchmarks.peers.peer_autogen",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 
 from benchmarks.figure import Benchmark, Figure, Plan
-from benchmarks.machine import ROOT
+from benchmarks.machine import ROOT, processor_seconds
 from benchmarks.stage.serving import COMMAND, served
 from benchmarks.stopwatch import now
 
@@ -21,6 +21,8 @@ def measure(plan: Plan) -> list[Figure]:
         figures.append(Figure("version", (now() - begin) * 1000, "ms"))
         with served() as server:
             figures.append(Figure("serve is ready", server.seconds * 1000, "ms"))
+            used = processor_seconds(server.process) * 1000
+            figures.append(Figure("serve, processor time", used, "ms"))
     return figures
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from benchmarks.cost import ledger
 from benchmarks.cost.counting import Counts
-from benchmarks.cost.ledger import Bounds, Raised, grown, here, saved
-from benchmarks.cost.scenes import SCENES
+from benchmarks.cost.ledger import NAMES, START, Bounds, Raised, grown, here, saved
 
 LONG = ("conversation 100", "conversation 1000")
 """Counted in the second tier; what grows with a conversation has grown after ten."""
@@ -36,7 +35,7 @@ def measured(scene: str) -> dict[str, dict[str, Counts]]:
     return ledger.measure([scene])
 
 
-@pytest.mark.parametrize("scene", [name for name in SCENES if name not in LONG])
+@pytest.mark.parametrize("scene", [name for name in NAMES if name not in LONG])
 def test_no_message_costs_more_than_before(scene: str) -> None:
     more = list(grown(ledger.load(), measured(scene)))
     assert not more, "\n".join((*more, ledger.ADVICE))
@@ -51,7 +50,7 @@ def test_nor_does_one_after_many_exchanges(scene: str) -> None:
 
 
 def test_there_are_bounds_of_every_scene() -> None:
-    assert ledger.load().scenes.keys() == SCENES.keys()
+    assert ledger.load().scenes.keys() == set(NAMES)
 
 
 @pytest.mark.parametrize("scene", ["direct", "tool", "group", *LONG])
@@ -105,6 +104,20 @@ def test_calls_in_other_releases_of_libraries_are_not_compared() -> None:
     elsewhere = msgspec.structs.replace(bounds(COUNTED), python="3.99.0")
     assert not list(grown(elsewhere, more))
     assert list(grown(elsewhere, counted(DEARER)))
+
+
+def test_a_start_may_make_a_hundredth_more_calls_but_load_no_module_more() -> None:
+    python, libraries = here()
+    most = {START: {"ready": Counts(calls=1000, modules=10, library_modules=20)}}
+    bound = Bounds(python, libraries, most)
+    busy = {START: {"ready": Counts(calls=1010, modules=10, library_modules=20)}}
+    assert not list(grown(bound, busy))
+    more = {START: {"ready": Counts(calls=1011, modules=11, library_modules=21)}}
+    assert list(grown(bound, more)) == [
+        "start, ready: calls 1000 → 1011",
+        "start, ready: modules 10 → 11",
+        "start, ready: library_modules 20 → 21",
+    ]
 
 
 def test_the_same_is_counted_each_time() -> None:
