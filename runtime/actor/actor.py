@@ -266,18 +266,18 @@ class Actor(PykkaActor):
         if self._is_left_behind:
             kernel.dead_letters.add(str(recipient), "left_behind", message)
             return False
-        if isinstance(recipient, str):
-            other = kernel.names.get(recipient)
-            if other is None:
+        if type(recipient) is ActorRef:
+            other = recipient._cell  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        elif isinstance(recipient, str):
+            named = kernel.names.get(recipient)
+            if named is None:
                 kernel.dead_letters.add(recipient, "no_such_actor", message)
                 return False
+            other = named
         else:
-            if type(recipient) is ActorRef:
-                other = recipient._cell  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-            else:
-                other = cell_of(recipient)
-            if other.kernel is not kernel:  # its loop may run on another thread
-                return cell.tell_elsewhere(other.ref, message)
+            other = cell_of(recipient)
+        if other.kernel is not kernel:  # its loop may run on another thread
+            return cell.tell_elsewhere(other.ref, message)
         may_pass_on = not other.scheduled and other.actor_class.passes_on
         if (may_pass_on and other.pass_on(message)) or other.offer(message):
             return True

@@ -121,7 +121,9 @@ class Cell(Intake):
                 # Why no name for the error: its traceback would hold this frame.
                 if not self._fail(item, lifecycle.failed(self.kernel.judge(raised))):
                     return None
-                continue
+                if self.kernel.dispatcher.spend(1):  # it is not `handled`
+                    continue
+                break
             if type(result) is CoroutineType:
                 lifecycle.open_scope(self)
                 self.busy_since = self.kernel.now()

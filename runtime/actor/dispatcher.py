@@ -55,9 +55,6 @@ class Runnable(Protocol):
     handled: int
     """Messages so far."""
 
-    failed: int
-    """Those besides whose handlers raised."""
-
     is_queued: bool
     """Whether it is on the run queue."""
 
@@ -261,9 +258,9 @@ class Dispatcher:
         while queue:
             runnable = popleft()
             runnable.is_queued = False
-            before = runnable.handled + runnable.failed
+            before = runnable.handled
             runnable.step(BATCH)
-            spent += runnable.handled + runnable.failed - before + STEP
+            spent += runnable.handled - before + STEP
             if spent >= BATCH:
                 if not self.turn.spend(spent):
                     return

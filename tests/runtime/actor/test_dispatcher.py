@@ -38,7 +38,7 @@ class Endless:
 
     def __init__(self, pump: Dispatcher) -> None:
         self.pump = pump
-        self.handled = self.failed = 0
+        self.handled = 0
         self.is_queued = False
 
     def step(self, batch: int) -> None:
