@@ -27,5 +27,8 @@ AgentName = Annotated[
 
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 
+Pace = Annotated[float, Meta(ge=0, le=600)]
+"""Seconds between two messages; 0: none."""
+
 
 Count = Annotated[int, Meta(ge=1)]

@@ -244,10 +244,27 @@ def usage(key: SessionKey, event: Event | Consulted) -> Record | None:
     run = event.run
     if run is None:
         return None
-    body = UsageRecord(
-        agent=key.agent,
-        connector=key.connector,
-        sender_id=event.sender_id or key.sender,
+    sender = event.sender_id or key.sender
+    occasion = event.occasion if isinstance(event, Exchanged | Deferred) else ""
+    body = _used(run, key.agent, key.connector, sender, status_of(event), occasion)
+    name = f"{name_of(event)}#{run.attempt}"
+    return _record(USAGE, name, key.agent, part_of(key), body)
+
+
+def usage_of_check(name: str, inbound: Inbound, agent: str, run: Run) -> Record:
+    """Make the record of a relevance check."""
+    connector, chat = inbound.address.connector, inbound.address.chat
+    body = _used(run, agent, connector, inbound.sender_id, "check")
+    return _record(USAGE, name, agent, chat_partition(connector, chat), body)
+
+
+def _used(
+    run: Run, agent: str, connector: str, sender: str, status: str, occasion: str = ""
+) -> UsageRecord:
+    return UsageRecord(
+        agent=agent,
+        connector=connector,
+        sender_id=sender,
         provider=run.provider,
         model=run.model,
         input_tokens=run.usage.input_tokens,
@@ -259,33 +276,9 @@ def usage(key: SessionKey, event: Event | Consulted) -> Record | None:
         prepared=run.prepared,
         rounds=run.rounds,
         attempt=run.attempt,
-        status=status_of(event),
-        occasion=event.occasion if isinstance(event, Exchanged | Deferred) else "",
+        status=status,
+        occasion=occasion,
     )
-    name = f"{name_of(event)}#{run.attempt}"
-    return _record(USAGE, name, key.agent, part_of(key), body)
-
-
-def usage_of_check(name: str, inbound: Inbound, agent: str, run: Run) -> Record:
-    """Make the record of a relevance check."""
-    connector, chat = inbound.address.connector, inbound.address.chat
-    body = UsageRecord(
-        agent=agent,
-        connector=connector,
-        sender_id=inbound.sender_id,
-        provider=run.provider,
-        model=run.model,
-        input_tokens=run.usage.input_tokens,
-        output_tokens=run.usage.output_tokens,
-        cached_tokens=run.usage.cached_tokens,
-        spent=run.spent,
-        cost=run.cost,
-        seconds=run.seconds,
-        rounds=run.rounds,
-        attempt=run.attempt,
-        status="check",
-    )
-    return _record(USAGE, name, agent, chat_partition(connector, chat), body)
 
 
 def name_of(event: Event | Consulted) -> str:

@@ -440,7 +440,7 @@ def yesterday(now: float) -> float:
     return now - now % DAY - DAY
 
 
-def plain(row: StoredFact) -> Fact:
+def plain(row: StoredFact, score: float = 0.0) -> Fact:
     """Give a fact as it is told to others."""
     return Fact(
         id=row.id,
@@ -449,6 +449,7 @@ def plain(row: StoredFact) -> Fact:
         category=row.category,
         key=row.key,
         text=row.text,
+        score=score,
         created_at=row.created_at,
         provenance=row.provenance,
     )
@@ -456,18 +457,7 @@ def plain(row: StoredFact) -> Fact:
 
 def fact_of(each: RankedFact) -> Fact:
     """Give a fact with its score."""
-    row = each.fact
-    return Fact(
-        id=row.id,
-        scope=row.scope,
-        kind=row.kind,
-        category=row.category,
-        key=row.key,
-        text=row.text,
-        score=each.score,
-        created_at=row.created_at,
-        provenance=row.provenance,
-    )
+    return plain(each.fact, each.score)
 
 
 PRUNE_LIMIT = 1000

@@ -38,7 +38,7 @@ from actors.config.sessions import (
     SessionConfig,
     WatchdogConfig,
 )
-from actors.config.values import AgentName, Count, Name, Seconds
+from actors.config.values import AgentName, Count, Name, Pace, Seconds
 from actors.messages.state import RetryConfig
 from connectors.config.hooks import HookConfig, WebhooksConfig
 from connectors.config.mcp import McpServerConfig, ServerName, SkillsConfig
@@ -140,21 +140,34 @@ class ConnectorConfig(
     """
 
 
-class HttpConfig(ConnectorConfig, frozen=True, tag="http"):
-    """The HTTP server of `callboard serve`."""
+class ChatConfig(ConnectorConfig, frozen=True, kw_only=True):
+    """What all chat platforms can be set to where agents have accounts."""
+
+    access: AccessConfig | None = None
+    """Who may write; unset: its owners alone."""
+
+    retry_failures: bool = True
+    """Whether a turn that failed is begun again after a while, by `[retries]`."""
+
+    request_timeout: Seconds = 30.0
+    """Seconds a request may take in all."""
+
+    max_media_bytes: Count = 10_485_760
+    """Largest file that is fetched with a message, in bytes; all files of one message
+    have at most 40 MiB together."""
+
+    pace: Pace = 1.0
+    """Least seconds between two messages in one chat."""
+
+
+class ServerConfig(ConnectorConfig, frozen=True, kw_only=True):
+    """What all web servers can be set to."""
 
     host: str = "127.0.0.1"
     """Address to listen on; another than this machine's own needs `api_key`."""
 
     port: Annotated[int, Meta(ge=0, le=65_535)] = 8080
     """TCP port; 0 takes any free one."""
-
-    api_key: Secret | None = None
-    """Bearer token that clients must send; unset asks for none."""
-
-    retry_failures: bool = False
-    """Whether a turn that failed is begun again after a while, by `[retries]`. False:
-    the client is told at once, and may ask again."""
 
     max_body_bytes: Count = 1_048_576
     """Longest request body, in bytes; a longer one is refused unread."""
@@ -168,6 +181,17 @@ class HttpConfig(ConnectorConfig, frozen=True, tag="http"):
     trusted_proxies: tuple[str, ...] = ()
     """Addresses, or networks, of proxies before this server. What they say of where a
     request comes from (`X-Forwarded-For`) is believed, and nobody else's word."""
+
+
+class HttpConfig(ServerConfig, frozen=True, kw_only=True, tag="http"):
+    """The HTTP server of `callboard serve`."""
+
+    api_key: Secret | None = None
+    """Bearer token that clients must send; unset asks for none."""
+
+    retry_failures: bool = False
+    """Whether a turn that failed is begun again after a while, by `[retries]`. False:
+    the client is told at once, and may ask again."""
 
     access: AccessConfig | None = None
     """Whose messages are taken in, by their `user`; unset: everybody's who has the

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from connectors.config.app import ServerConfig
     from runtime.telemetry.metrics import Counter
 
 
@@ -530,6 +531,19 @@ class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     stall_timeout: float = 30.0
     """Seconds a client may leave an answer unread once all buffers are full."""
+
+
+def http_settings(name: str, config: ServerConfig) -> HttpSettings:
+    """Say how a connector's server listens; whoever needs a key adds it."""
+    return HttpSettings(
+        name=name,
+        host=config.host,
+        port=config.port,
+        max_body_bytes=config.max_body_bytes,
+        body_timeout=config.body_timeout,
+        max_connections=config.max_connections,
+        trusted_proxies=config.trusted_proxies,
+    )
 
 
 Answer = Callable[["Request", ApiError, dict[str, str]], "Response"]

@@ -12,9 +12,8 @@ import math
 import re
 import time
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-import msgspec
 import psycopg
 from psycopg.adapt import Dumper, Loader
 from psycopg.conninfo import conninfo_to_dict
@@ -29,6 +28,7 @@ from runtime.errors import (
     StoreUnavailableError,
 )
 from runtime.nodes.rows import Fence
+from runtime.store.jobs import ThreadOptions
 from runtime.store.rows import Commit
 
 T = TypeVar("T")
@@ -155,21 +155,8 @@ ENDED = 5000
 """Milliseconds after which data that nobody confirms ends the connection."""
 
 
-class PostgresqlOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PostgresqlOptions(ThreadOptions, frozen=True, forbid_unknown_fields=True):
     """How a server is used."""
-
-    synchronous: Literal["full", "normal"] = "full"
-    """`full`: a commit is on the server's disk before it is acknowledged. `normal`: a
-    crash of the server may take the last commits."""
-
-    max_queued: int = 10_000
-    """Most commits that may wait; one more is refused."""
-
-    max_queued_bytes: int = 67_108_864
-    """Most bytes that may wait; also the most that one commit may have."""
-
-    max_group: int = 1000
-    """Most commits that share one transaction."""
 
     seat: Fence | None = None
     """As which node it writes, and for which leases; None: it is no node, and keeps all
@@ -192,17 +179,11 @@ class PostgresqlOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     """Kinds of these of which other nodes are not told at once: they look by
     themselves."""
 
-    idle_after: float = 0.1
-    """Seconds without a commit after which the thread waits to be woken."""
-
     connect_within: int = 5
     """Seconds that connecting may take."""
 
     away_for: float = 5.0
     """Seconds that commits wait for a server that went away, before they fail."""
-
-    close_within: float = 10.0
-    """Seconds that closing may take, under cancellation too."""
 
 
 class PostgresqlServer:

@@ -229,11 +229,6 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
         self._pause = threading.Event()  # never set
         self._is_warned = False  # whether the server may not have replicated something
 
-    @property
-    def most(self) -> int:
-        """How many jobs to take together."""
-        return self.file.options.max_group
-
     def open(self) -> Db:
         """Claim the database, bring it up to date, and shut everybody else out.
 

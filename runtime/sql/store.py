@@ -22,7 +22,6 @@ from runtime.store.jobs import (
     GroupEnded,
     Job,
     StorePlace,
-    ThreadOptions,
     WorkingThread,
 )
 from runtime.store.port import Done, refuse_keys, refuse_limit, refuse_misuse
@@ -43,26 +42,12 @@ from runtime.store.rows import (
 from runtime.store.text import refuse_half_character
 
 
-class SqlOptions(ThreadOptions, Protocol):
-    """How a store is used."""
-
-    @property
-    def close_within(self) -> float:
-        """Seconds that closing may take, under cancellation too."""
-        ...
-
-
 class SqlPlace(StorePlace, Protocol):
     """Where the rows are: a file, or a server."""
 
     @property
     def name(self) -> str:
         """How texts for people name it."""
-        ...
-
-    @property
-    def options(self) -> SqlOptions:
-        """How it is used."""
         ...
 
 

@@ -11,7 +11,6 @@ import fcntl
 import os
 from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import Literal
 
 import apsw
 import msgspec
@@ -27,6 +26,7 @@ from runtime.sqlite.migrations import (
     refuse_foreign,
     refuse_incomplete,
 )
+from runtime.store.jobs import ThreadOptions
 
 KEPT = ".before-restore"
 """Stands behind a database's name where `restore` keeps it."""
@@ -60,31 +60,15 @@ def refuse_damaged(db: apsw.Connection, path: Path) -> None:
         raise translate(apsw.CorruptError(found.splitlines()[-1]), path)
 
 
-class SqliteOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SqliteOptions(ThreadOptions, frozen=True, forbid_unknown_fields=True):
     """How the database file is used."""
 
-    synchronous: Literal["full", "normal"] = "full"
-    """`full`: a commit is on the disk before it is acknowledged. `normal`: a power
-    cut may take the last commits, the end of the process alone takes none."""
-
-    max_queued: int = 10_000
-    """Most commits that may wait; one more is refused."""
-
-    max_queued_bytes: int = 67_108_864
-    """Most bytes that may wait; also the most that one commit may have."""
-
-    max_group: int = 1000
-    """Most commits that share one transaction and its one flush to the disk."""
-
-    idle_after: float = 0.1
-    """Seconds without a commit before the WAL is copied into the database, if it is
-    worth it (`idle_pages`)."""
-
     idle_pages: int = 1000
-    """Pages of 4,096 bytes that the WAL must have for that. Chosen: after a copy it
-    begins anew, which costs the next commit a second flush, and the copy itself costs
-    two. So it is done for many messages at once and not after each. What is in the WAL
-    is as safe as in the database; to read it after a kill takes milliseconds."""
+    """Pages of 4,096 bytes that the WAL must have to be copied into the database when
+    the thread rests. Chosen: after a copy it begins anew, which costs the next commit a
+    second flush, and the copy itself costs two. So it is done for many messages at once
+    and not after each. What is in the WAL is as safe as in the database; to read it
+    after a kill takes milliseconds."""
 
     wal_kept: int = 67_108_864
     """Bytes of the WAL that stay when it begins anew; -1: all. It grows beyond what
@@ -96,9 +80,6 @@ class SqliteOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     check_below: int = 67_108_864
     """Bytes of a database that is checked for damage whenever it is opened; a larger
     one only after an end that was not clean."""
-
-    close_within: float = 10.0
-    """Seconds that closing may take, under cancellation too."""
 
 
 def engine_version(text: str) -> tuple[int, ...]:

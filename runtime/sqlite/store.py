@@ -174,11 +174,6 @@ class WriterThread(DatabaseThread[SqliteFile]):
         self._copy_at = MOST_WAL_PAGES
         self._is_held = False
 
-    @property
-    def most(self) -> int:
-        """How many jobs to take together."""
-        return self.file.options.max_group
-
     def open(self) -> apsw.Connection:
         """Claim the file, open it, and bring it up to date."""
         lock = self.file.lock()

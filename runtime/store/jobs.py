@@ -19,7 +19,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 import pykka
@@ -308,23 +308,28 @@ class JobQueue:
                 LOG.fault("what a job's end was told to failed", error)
 
 
-class ThreadOptions(Protocol):
-    """How much an engine's thread takes in."""
+class ThreadOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How much an engine's threads take in, and how safely they keep it."""
 
-    @property
-    def max_queued(self) -> int:
-        """Most jobs that wait for it."""
-        ...
+    synchronous: Literal["full", "normal"] = "full"
+    """`full`: a commit is on the disk before it is acknowledged. `normal`: a power cut,
+    or a crash of a server, may take the last commits; the end of this process alone
+    takes none."""
 
-    @property
-    def max_queued_bytes(self) -> int:
-        """Most bytes that waiting jobs hold together."""
-        ...
+    max_queued: int = 10_000
+    """Most commits that may wait; one more is refused."""
 
-    @property
-    def idle_after(self) -> float:
-        """Seconds without a job after which it rests."""
-        ...
+    max_queued_bytes: int = 67_108_864
+    """Most bytes that may wait; also the most that one commit may have."""
+
+    max_group: int = 1000
+    """Most commits that share one transaction and its one flush to the disk."""
+
+    idle_after: float = 0.1
+    """Seconds without a commit after which the thread rests until it is woken."""
+
+    close_within: float = 10.0
+    """Seconds that closing may take, under cancellation too."""
 
 
 class StorePlace(Protocol):
@@ -478,9 +483,9 @@ class DatabaseThread(pykka.ThreadingActor, abc.ABC, Generic[P]):
             self.jobs.give_back((), lambda: self._ended(thread))
 
     @property
-    @abc.abstractmethod
     def most(self) -> int:
         """How many jobs to take together."""
+        return self.file.options.max_group
 
     @abc.abstractmethod
     def open(self) -> Any:

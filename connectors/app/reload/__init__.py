@@ -7,6 +7,7 @@ files; `rules` says which settings may change while it runs, `apply` tells the a
 
 __all__ = [
     "apply",
+    "by_hand",
     "reload",
     "rules",
 ]

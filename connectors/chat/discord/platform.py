@@ -6,16 +6,13 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from actors.config.access import AccessConfig
-from actors.config.values import Count, Name, Seconds
+from actors.config.values import Name, Pace, Seconds
 from actors.rules.prompt.texts import MEDIA_MARKS, ReplyStyle
 from actors.rules.text.measure import TABLE_ROW, Measure
 from connectors.chat.platforms import MIB, Platform, PlatformLimits, always
-from connectors.config.app import AppConfig, ConnectorConfig
+from connectors.config.app import AppConfig, ChatConfig
 from connectors.config.checks import Way, check_address, unknown
 from runtime.config.loader import Complaint, GivenSecret
-
-Pace = Annotated[float, Meta(ge=0, le=600)]
 
 
 class DiscordAccountConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -25,14 +22,11 @@ class DiscordAccountConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Of the bot, from the developer portal."""
 
 
-class DiscordConfig(ConnectorConfig, frozen=True, tag="discord"):
+class DiscordConfig(ChatConfig, frozen=True, kw_only=True, tag="discord"):
     """Which agents have bots on Discord."""
 
     accounts: Annotated[dict[Name, DiscordAccountConfig], Meta(min_length=1)]
     """By the agent's name."""
-
-    access: AccessConfig | None = None
-    """Who may write; unset: its owners alone."""
 
     message_content: bool = True
     """Whether the bots ask for the Message Content Intent: without it they read only
@@ -45,9 +39,6 @@ class DiscordConfig(ConnectorConfig, frozen=True, tag="discord"):
     status: Annotated[str, Meta(max_length=128)] = ""
     """What people see beneath the bots' names; empty: nothing."""
 
-    retry_failures: bool = True
-    """Whether a turn that failed is begun again after a while, by `[retries]`."""
-
     request_timeout: Seconds = 60.0
     """Seconds a request may take in all, with what Discord asks us to wait."""
 
@@ -57,13 +48,6 @@ class DiscordConfig(ConnectorConfig, frozen=True, tag="discord"):
 
     backfill: Annotated[int, Meta(ge=0, le=10_000)] = 500
     """Most messages of one channel that are fetched after a gap."""
-
-    max_media_bytes: Count = 10_485_760
-    """Largest file that is fetched with a message, in bytes; all files of one message
-    have at most 40 MiB together."""
-
-    pace: Pace = 1.0
-    """Least seconds between two messages in one channel."""
 
     draft_pace: Pace = 1.2
     """Least seconds between two edits of one message while it is being written."""

@@ -7,14 +7,12 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from actors.config.access import AccessConfig
-from actors.config.values import Count, Name, Seconds
+from actors.config.values import Name, Pace, Seconds
 from actors.rules.prompt.texts import MEDIA_MARKS, ReplyStyle
 from connectors.chat.platforms import Platform, PlatformLimits, always
-from connectors.config.app import AppConfig, ConnectorConfig
+from connectors.config.app import AppConfig, ChatConfig
 from connectors.config.checks import Way, check_address, unknown
 from runtime.config.loader import Complaint, GivenSecret
-
-Pace = Annotated[float, Meta(ge=0, le=600)]
 
 
 class MatrixAccountConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -30,7 +28,7 @@ class MatrixAccountConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """With it the account logs in at each start, always as the same device."""
 
 
-class MatrixConfig(ConnectorConfig, frozen=True, tag="matrix"):
+class MatrixConfig(ChatConfig, frozen=True, kw_only=True, tag="matrix"):
     """One homeserver, and which agents have accounts there."""
 
     homeserver: Annotated[str, Meta(min_length=1)]
@@ -48,9 +46,6 @@ class MatrixConfig(ConnectorConfig, frozen=True, tag="matrix"):
 
     invite_from: tuple[str, ...] = ()
     """With `listed`: ids of people (`@zoe:example.org`), or `*:example.org`."""
-
-    access: AccessConfig | None = None
-    """Who may write; unset: its owners alone."""
 
     @property
     def takes_strangers(self) -> bool:
@@ -70,9 +65,6 @@ class MatrixConfig(ConnectorConfig, frozen=True, tag="matrix"):
     mark_read: bool = True
     """Whether people see up to where their messages were read (read receipts)."""
 
-    retry_failures: bool = True
-    """Whether a turn that failed is begun again after a while, by `[retries]`."""
-
     poll_timeout: Annotated[float, Meta(gt=0, le=120)] = 30.0
     """Seconds the homeserver may hold a request for news."""
 
@@ -82,13 +74,7 @@ class MatrixConfig(ConnectorConfig, frozen=True, tag="matrix"):
     backfill: Annotated[int, Meta(ge=0, le=10_000)] = 500
     """Most messages of one room that are fetched after a gap."""
 
-    max_media_bytes: Count = 10_485_760
-    """Largest file that is fetched with a message, in bytes; all files of one message
-    have at most 40 MiB together."""
-
     pace: Pace = 0.0
-    """Least seconds between two messages in one room."""
-
     draft_pace: Pace = 5.0
     """Least seconds between two edits of one message while it is being written."""
 

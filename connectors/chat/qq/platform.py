@@ -6,16 +6,13 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from actors.config.access import AccessConfig
-from actors.config.values import Count, Name
+from actors.config.values import Name
 from actors.rules.prompt.texts import MEDIA_MARKS, ReplyStyle
 from actors.rules.text.measure import TABLE_ROW, Measure
 from connectors.chat.platforms import MB, Platform, PlatformLimits, always
-from connectors.config.app import AppConfig, ConnectorConfig
+from connectors.config.app import AppConfig, ChatConfig
 from connectors.config.checks import Way, check_address, unknown
 from runtime.config.loader import Complaint, GivenSecret
-
-Pace = Annotated[float, Meta(ge=0, le=600)]
 
 API = "https://api.sgroup.qq.com"
 TOKENS = "https://bots.qq.com/app/getAppAccessToken"
@@ -31,7 +28,7 @@ class QQAccountConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Its AppSecret, with which access tokens are asked for."""
 
 
-class QQConfig(ConnectorConfig, frozen=True, tag="qq"):
+class QQConfig(ChatConfig, frozen=True, kw_only=True, tag="qq"):
     """Which agents have bots on QQ."""
 
     accounts: Annotated[dict[Name, QQAccountConfig], Meta(min_length=1)]
@@ -46,12 +43,6 @@ class QQConfig(ConnectorConfig, frozen=True, tag="qq"):
     kept for a day, and said should somebody write again; or given up at once, for
     `callboard queue retry`."""
 
-    access: AccessConfig | None = None
-    """Who may write; unset: its owners alone."""
-
-    retry_failures: bool = True
-    """Whether a turn that failed is begun again after a while, by `[retries]`."""
-
     on_unknown: Literal["resend", "hold"] = "resend"
     """What is done about an answer that QQ may have taken without our knowing: say it
     again, or keep it back until `callboard queue` decides. QQ itself leaves out what
@@ -59,13 +50,6 @@ class QQConfig(ConnectorConfig, frozen=True, tag="qq"):
 
     request_timeout: Annotated[float, Meta(ge=5, le=86_400)] = 30.0
     """Seconds a request may take in all; QQ asks for at least 5."""
-
-    max_media_bytes: Count = 10_485_760
-    """Largest file that is fetched with a message, in bytes; all files of one message
-    have at most 40 MiB together."""
-
-    pace: Pace = 1.0
-    """Least seconds between two messages in one chat."""
 
     api: Annotated[str, Meta(min_length=1)] = API
     """Where requests go; `https://sandbox.api.sgroup.qq.com` is for trying things."""

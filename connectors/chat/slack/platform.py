@@ -5,17 +5,14 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from actors.config.access import AccessConfig
-from actors.config.values import Count, Name, Seconds
+from actors.config.values import Name, Pace
 from actors.rules.prompt.texts import MEDIA_MARKS, ReplyStyle
 from actors.rules.text.measure import TABLE_ROW, Measure
 from connectors.chat.platforms import MB, Platform, PlatformLimits
-from connectors.config.app import AppConfig, ConnectorConfig
+from connectors.config.app import AppConfig, ChatConfig
 from connectors.config.checks import Way, check_address, unknown
 from runtime.config.loader import Complaint, GivenSecret
 from runtime.secret import Secret
-
-Pace = Annotated[float, Meta(ge=0, le=600)]
 
 
 class SlackAccountConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,7 +28,7 @@ class SlackAccountConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """With it Slack calls the HTTP server (Events API), and each call is checked."""
 
 
-class SlackConfig(ConnectorConfig, frozen=True, tag="slack"):
+class SlackConfig(ChatConfig, frozen=True, kw_only=True, tag="slack"):
     """One workspace, and which agents have apps there."""
 
     accounts: Annotated[dict[Name, SlackAccountConfig], Meta(min_length=1)]
@@ -41,9 +38,6 @@ class SlackConfig(ConnectorConfig, frozen=True, tag="slack"):
     """Where the Web API is, or a proxy before it. Files of messages are fetched from
     there and from Slack's own hosts; files of agents go wherever it says."""
 
-    access: AccessConfig | None = None
-    """Who may write; unset: its owners alone."""
-
     slash_command: Annotated[str, Meta(pattern=r"^/[a-z0-9_-]{1,31}$")] = "/callboard"
     """The slash command whose text is a command itself: `/callboard help` is `/help`.
     Any other counts as it is written."""
@@ -52,18 +46,8 @@ class SlackConfig(ConnectorConfig, frozen=True, tag="slack"):
     """Whether what is written in a channel is answered in a thread of its own, which
     is a conversation by itself; false: in the channel."""
 
-    retry_failures: bool = True
-    """Whether a turn that failed is begun again after a while, by `[retries]`."""
-
-    request_timeout: Seconds = 30.0
-    """Seconds a request may take in all."""
-
     backfill: Annotated[int, Meta(ge=0, le=10_000)] = 500
     """Most messages of one channel that are fetched after a gap; 0: none."""
-
-    max_media_bytes: Count = 10_485_760
-    """Largest file that is fetched with a message, in bytes; all files of one message
-    have at most 40 MiB together."""
 
     pace: Pace = 1.0
     """Least seconds between two messages in one channel, its threads included."""

@@ -7,17 +7,14 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
 
-from actors.config.access import AccessConfig
-from actors.config.values import Name, Seconds
+from actors.config.values import Name, Pace, Seconds
 from actors.rules.prompt.texts import MEDIA_MARKS, ReplyStyle
 from actors.rules.text.measure import TABLE_ROW, Measure
 from connectors.chat.platforms import MB, Platform, PlatformLimits
-from connectors.config.app import AppConfig, ConnectorConfig
+from connectors.config.app import AppConfig, ChatConfig
 from connectors.config.checks import Way, check_address, unknown
 from runtime.config.loader import Complaint, GivenSecret
 from runtime.secret import Secret
-
-Pace = Annotated[float, Meta(ge=0, le=600)]
 
 
 class TelegramAccountConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -30,7 +27,7 @@ class TelegramAccountConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """With `mode = "webhook"`: what Telegram is to say with each message."""
 
 
-class TelegramConfig(ConnectorConfig, frozen=True, tag="telegram"):
+class TelegramConfig(ChatConfig, frozen=True, kw_only=True, tag="telegram"):
     """Which agents have bots, and how these hear."""
 
     accounts: Annotated[dict[Name, TelegramAccountConfig], Meta(min_length=1)]
@@ -50,12 +47,6 @@ class TelegramConfig(ConnectorConfig, frozen=True, tag="telegram"):
     slash_commands: bool = True
     """Whether the runtime's own commands are made known to Telegram, which then shows
     them as the bots' menu."""
-
-    access: AccessConfig | None = None
-    """Who may write; unset: its owners alone."""
-
-    retry_failures: bool = True
-    """Whether a turn that failed is begun again after a while, by `[retries]`."""
 
     on_unknown: Literal["resend", "hold"] = "resend"
     """What is done about an answer that may stand there already, because the connection

@@ -6,17 +6,14 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from actors.config.access import AccessConfig
-from actors.config.values import Count, Name, Seconds
+from actors.config.values import Count, Name
 from actors.rules.prompt.texts import MEDIA_MARKS, ReplyStyle
 from actors.rules.text.measure import TABLE_ROW, Measure
 from connectors.chat.platforms import MB, Platform, PlatformLimits
-from connectors.config.app import AppConfig, ConnectorConfig
+from connectors.config.app import AppConfig, ChatConfig
 from connectors.config.checks import Way, check_address, unknown
 from runtime.config.loader import Complaint, GivenSecret
 from runtime.secret import Secret
-
-Pace = Annotated[float, Meta(ge=0, le=600)]
 
 
 class WhatsAppAccountConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,7 +39,7 @@ class TemplateConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Longest words that go into it; Meta takes 1,024 characters with its own."""
 
 
-class WhatsAppConfig(ConnectorConfig, frozen=True, tag="whatsapp"):
+class WhatsAppConfig(ChatConfig, frozen=True, kw_only=True, tag="whatsapp"):
     """One app of Meta's, and which agents have numbers there."""
 
     app_secret: Secret
@@ -69,28 +66,13 @@ class WhatsAppConfig(ConnectorConfig, frozen=True, tag="whatsapp"):
     mark_read: bool = True
     """Whether people see that their messages were read (two blue ticks)."""
 
-    access: AccessConfig | None = None
-    """Who may write; unset: its owners alone."""
-
-    retry_failures: bool = True
-    """Whether a turn that failed is begun again after a while, by `[retries]`."""
-
     on_unknown: Literal["resend", "hold"] = "resend"
     """What is done about an answer that WhatsApp may have taken without our knowing:
     say it again, or keep it back until `callboard queue retry` or `drop` decides."""
 
-    request_timeout: Seconds = 30.0
-    """Seconds a request may take in all."""
-
     max_media_bytes: Count = 16_777_216
-    """Largest file that is fetched with a message, in bytes; all files of one message
-    have at most 40 MiB together."""
-
     max_body_bytes: Count = 3_145_728
     """Longest webhook that is read, in bytes; Meta sends up to 3 MiB."""
-
-    pace: Pace = 1.0
-    """Least seconds between two messages to one person."""
 
     per_minute: Annotated[int, Meta(ge=0, le=600)] = 10
     """Most messages to one person in a minute; 0: no limit. WhatsApp takes one in 6

@@ -84,7 +84,13 @@ from connectors.web.exchange import (
     watch_client,
 )
 from connectors.web.history import ConnectorStore
-from connectors.web.server import PATH_CODES, ApiError, HttpSettings, make_app
+from connectors.web.server import (
+    PATH_CODES,
+    ApiError,
+    HttpSettings,
+    http_settings,
+    make_app,
+)
 from runtime.ids import IdSource
 from runtime.telemetry.logs import EventLog
 from runtime.telemetry.metrics import Metrics
@@ -495,15 +501,9 @@ def settings_of(name: str, config: WebConfig) -> HttpSettings:
     """Say how the server listens."""
     keys = [config.api_key, *(each.key for each in config.keys.values())]
     first = next((each.reveal() for each in keys if each is not None), "")
-    return HttpSettings(
-        name=name,
-        host=config.host,
-        port=config.port,
+    return msgspec.structs.replace(
+        http_settings(name, config),
         api_key=first,
-        max_body_bytes=config.max_body_bytes,
-        body_timeout=config.body_timeout,
-        max_connections=config.max_connections,
-        trusted_proxies=config.trusted_proxies,
         answer_timeout=config.answer_timeout,
         max_frame_bytes=LONGEST_FRAME,
     )

@@ -11,7 +11,7 @@ from actors.config.access import AccessConfig
 from actors.config.values import Count, Name, Seconds
 from actors.rules.prompt.texts import MEDIA_MARKS, ReplyStyle
 from connectors.chat.platforms import Platform
-from connectors.config.app import AppConfig, ConnectorConfig
+from connectors.config.app import AppConfig, ServerConfig
 from connectors.config.checks import Way, check_open_door, check_proxies
 from runtime.config.loader import Complaint, WrittenPath
 from runtime.secret import Secret
@@ -40,14 +40,13 @@ class WebKeyConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Which channels it may see: ids, or patterns."""
 
 
-class WebConfig(ConnectorConfig, frozen=True, tag="web"):
+class WebConfig(ServerConfig, frozen=True, kw_only=True, tag="web"):
     """The server for clients that speak the ElizaOS API."""
 
     host: str = "127.0.0.1"
     """Address to listen on; another than this machine's own needs a key."""
 
     port: Annotated[int, Meta(ge=0, le=65_535)] = 3000
-    """TCP port; 0 takes any free one."""
 
     api_key: Secret | None = None
     """A key that may do everything."""
@@ -69,18 +68,11 @@ class WebConfig(ConnectorConfig, frozen=True, tag="web"):
     max_body_bytes: Count = 2_097_152
     """Longest JSON body, in bytes."""
 
-    body_timeout: Seconds = 15.0
-    """Seconds a client may take to send its body."""
-
     max_connections: Count = 2048
     """Connections held at once, sockets included."""
 
     answer_timeout: Seconds = 300.0
     """Seconds a request waits at most for an agent's answer."""
-
-    trusted_proxies: tuple[str, ...] = ()
-    """Addresses, or networks, of proxies before this server. What they say of where a
-    request comes from (`X-Forwarded-For`) is believed, and nobody else's word."""
 
     rate_limit: Annotated[int, Meta(ge=0)] = 1000
     """Requests of one client address in 15 minutes; 0: any."""

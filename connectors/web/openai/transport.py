@@ -42,6 +42,7 @@ from connectors.web.operations import operation_routes, requests_counter
 from connectors.web.peers import Peers, RestEndpoint
 from connectors.web.server import (
     HttpSettings,
+    http_settings,
     make_app,
     open_socket,
     serve,
@@ -309,16 +310,8 @@ def make_transport(
     name: str, config: HttpConfig, parts: TransportParts
 ) -> HttpTransport:
     """Make the HTTP server of one connector."""
-    settings = HttpSettings(
-        name=name,
-        host=config.host,
-        port=config.port,
-        api_key=config.api_key.reveal() if config.api_key is not None else "",
-        max_body_bytes=config.max_body_bytes,
-        body_timeout=config.body_timeout,
-        max_connections=config.max_connections,
-        trusted_proxies=config.trusted_proxies,
-    )
+    key = config.api_key.reveal() if config.api_key is not None else ""
+    settings = msgspec.structs.replace(http_settings(name, config), api_key=key)
     transport = HttpTransport(
         settings,
         parts.bridge,

@@ -7,11 +7,11 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
-from actors.config.values import Count, Name, Seconds
+from actors.config.values import Count, Name
 from actors.rules.prompt.texts import MEDIA_MARKS, ReplyStyle
 from actors.rules.text.globs import is_wild
 from connectors.chat.platforms import Platform
-from connectors.config.app import AppConfig, ConnectorConfig
+from connectors.config.app import AppConfig, ServerConfig
 from connectors.config.checks import Way, check_proxies, is_loopback, unknown
 from runtime.config.loader import Complaint
 
@@ -26,22 +26,17 @@ class PageRoomConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Who is in it: names of agents, or patterns."""
 
 
-class PageConfig(ConnectorConfig, frozen=True, tag="page"):
+class PageConfig(ServerConfig, frozen=True, kw_only=True, tag="page"):
     """The web page: chat with the agents, and a look at all that runs."""
 
     host: str = "127.0.0.1"
     """Address to listen on; another than this machine's own needs `origin`."""
 
     port: Annotated[int, Meta(ge=0, le=65_535)] = 8081
-    """TCP port; 0 takes any free one."""
 
     origin: str = ""
     """Under which address a proxy with a certificate shows the page:
     `https://callboard.example.org`. Empty: it is used on this machine."""
-
-    trusted_proxies: tuple[str, ...] = ()
-    """Addresses, or networks, of proxies before this server. What they say of where a
-    request comes from (`X-Forwarded-For`) is believed, and nobody else's word."""
 
     people: Annotated[tuple[Name, ...], Meta(min_length=1)] = ("operator",)
     """Who may log in, by links of `callboard login`; the first unless told otherwise.
@@ -71,17 +66,10 @@ class PageConfig(ConnectorConfig, frozen=True, tag="page"):
     keep_days: Annotated[float, Meta(gt=0, le=36_500)] = 365.0
     """Days a message is kept."""
 
-    max_body_bytes: Count = 1_048_576
-    """Longest form, in bytes."""
-
     max_file_bytes: Count = 10_485_760
     """Largest file that a person can send, in bytes."""
 
-    body_timeout: Seconds = 15.0
-    """Seconds a browser may take to send a form or a file."""
-
     max_connections: Count = 256
-    """Connections held at once; further ones are told to try again."""
 
     retry_failures: bool = True
     """Whether a turn that failed is begun again after a while, by `[retries]`."""

@@ -18,6 +18,7 @@ from pathlib import Path
 from secrets import token_bytes
 from typing import cast
 
+import msgspec
 import trio
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -41,7 +42,7 @@ from connectors.web.page.platform import PLATFORM, PageConfig
 from connectors.web.page.request import FOLDER, PageContext, PageRenderer
 from connectors.web.page.views import all_views
 from connectors.web.page.views.base import View, ViewSources
-from connectors.web.server import HttpSettings, open_socket, serve
+from connectors.web.server import HttpSettings, http_settings, open_socket, serve
 from runtime.errors import CorruptError, StoreError
 from runtime.telemetry.logs import EventLog
 
@@ -270,16 +271,8 @@ def about_agent(parts: TransportParts, name: str) -> AgentAbout:
 
 def settings_of(name: str, config: PageConfig) -> HttpSettings:
     """Say how the server listens."""
-    return HttpSettings(
-        name=name,
-        host=config.host,
-        port=config.port,
-        is_guarded=bool(config.origin),
-        max_body_bytes=config.max_body_bytes,
-        body_timeout=config.body_timeout,
-        max_connections=config.max_connections,
-        trusted_proxies=config.trusted_proxies,
-    )
+    is_guarded = bool(config.origin)
+    return msgspec.structs.replace(http_settings(name, config), is_guarded=is_guarded)
 
 
 def make_transport(
