@@ -13,6 +13,8 @@ import click
 import httpx
 import msgspec
 
+from actors.people.pairing_rows import GUEST, PAIRING, rows_of
+from actors.people.pairing_rules import is_open
 from connectors.admin.display import lasting, make_safe
 from connectors.admin.nodes import (
     ENDED,
@@ -386,6 +388,9 @@ class CompanyStatus(msgspec.Struct, frozen=True, kw_only=True):
     tokens_today: int = 0
     dollars_today: float = 0.0
     budgets: tuple[BudgetStatus, ...] = ()
+    people_asking: int = 0
+    """Those who ask to be let in. Nothing to do: anybody can ask."""
+
     to_do: tuple[str, ...] = ()
     """What needs somebody, most urgent first."""
 
@@ -527,6 +532,7 @@ def with_rows(
     """Add what waits and what failed."""
     waiting, oldest = read_waiting(rows), rows.oldest_open()
     appointments = all_rows(rows)
+    pairing = rows_of(list(rows.entries(PAIRING)), list(rows.entries(GUEST)))
     now = SystemClock().wall()
     age = [
         max(0.0, now - at) if at else 0.0 for at in (oldest.message, oldest.delivery)
@@ -554,6 +560,7 @@ def with_rows(
         oldest_delivery_seconds=round(age[1], 1),
         appointments=len(appointments),
         appointments_resting=resting,
+        people_asking=sum(is_open(each, now) for each in pairing.requests),
     )
 
 
@@ -567,10 +574,14 @@ def with_spending(
     spent = sum_up(rows, "day", began, complain)[-1]
     budgets = budget_statuses(rows, app, now, complain)
     for each in budgets:
+        what = f"budget of {make_safe(each.who)} for a {each.period}"
         whole = each.spent_usd + (each.left_usd or 0.0)
         if each.left_usd is not None and each.left_usd <= LITTLE_LEFT * whole:
             left = f"{each.left_usd:.2f} of {whole:.2f} $"
-            what = f"budget of {make_safe(each.who)} for a {each.period}"
+            to_do.append(f"{left} left in the {what}: callboard usage --budgets")
+        tokens = each.spent_tokens + (each.left_tokens or 0)
+        if each.left_tokens is not None and each.left_tokens <= LITTLE_LEFT * tokens:
+            left = f"{each.left_tokens:,} of {tokens:,} tokens"
             to_do.append(f"{left} left in the {what}: callboard usage --budgets")
     return msgspec.structs.replace(
         found,
@@ -604,17 +615,27 @@ def lines(it: CompanyStatus) -> Iterator[str]:
     yield f"failed     {failed}, {counted(it.deliveries_failed, 'delivery')}"
     resting = f", {it.appointments_resting} paused" if it.appointments_resting else ""
     yield f"schedule   {counted(it.appointments, 'appointment')}{resting}"
+    if it.people_asking:
+        who = counted(it.people_asking, "stranger")
+        yield f"pairing    {who} asking to be let in: callboard pairing list"
     spent = f"{it.tokens_today:,} tokens, {it.dollars_today:.2f} $"
     yield f"today      {counted(it.turns_today, 'turn')}, {spent}"
     if it.budgets:
-        shown = [each for each in it.budgets if each.left_usd is not None]
-        least = min(shown, key=lambda each: each.left_usd or 0.0, default=None)
-        if least is not None:
-            left = f"{least.left_usd:.2f} $ left for {make_safe(least.who)}"
-            yield f"budgets    {len(it.budgets)}; the least: {left}"
+        yield f"budgets    {len(it.budgets)}; the least: {least_left(it.budgets)}"
     yield "" if it.to_do else "all is well"
     for each in it.to_do:
         yield f"to do      {make_safe(each)}"
+
+
+def least_left(budgets: Sequence[BudgetStatus]) -> str:
+    """Say of which budget the fewest dollars are left; tokens, if none is in dollars."""
+    least = min(
+        budgets, key=lambda x: (x.left_usd is None, x.left_usd or 0, x.left_tokens or 0)
+    )
+    left = f"{least.left_tokens or 0:,} tokens"
+    if least.left_usd is not None:
+        left = f"{least.left_usd:.2f} $"
+    return f"{left} left for {make_safe(least.who)}"
 
 
 def told(count: int, noun: str, age: float) -> str:

@@ -83,6 +83,14 @@ def stored(db: Path) -> PairingRows:
         return pairing_rows.rows_of(asking, list(rows.entries(pairing_rows.GUEST)))
 
 
+def test_the_status_says_how_many_ask_and_has_nothing_to_do_for_it(
+    db: Path, capsys: Shown
+) -> None:
+    assert run(["status", "--db", str(db)]) == 0
+    line = "pairing    1 stranger asking to be let in: callboard pairing list\n"
+    assert line in capsys.readouterr().out
+
+
 def test_who_asks_is_listed_while_the_code_holds(db: Path, capsys: Shown) -> None:
     assert pairing(db, "list", "--json") == 0
     [row] = msgspec.json.decode(capsys.readouterr().out)

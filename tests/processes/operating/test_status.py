@@ -86,6 +86,16 @@ def test_what_failed_and_who_does_not_serve_is_to_be_done(tmp_path: Path) -> Non
     assert "to do      1 message failed: callboard queue list\n" in stopped.out
 
 
+def test_tokens_that_are_nearly_used_up_are_to_be_done(tmp_path: Path) -> None:
+    budget = '[[budgets]]\nscope = "all"\nhard_tokens = 10\n'
+    with served(tmp_path, more=budget) as server:
+        ask(server.url, "hello")
+    shown = status(tmp_path).out
+    assert "budgets    1; the least: " in shown
+    assert " tokens left for all\n" in shown
+    assert "tokens left in the budget of all for a day: callboard usage" in shown
+
+
 def test_a_copy_is_looked_at_without_settings(tmp_path: Path) -> None:
     with served(tmp_path / "company") as server:
         assert ask(server.url, "hello") == 200
