@@ -628,7 +628,7 @@ def lines(it: CompanyStatus) -> Iterator[str]:
 
 
 def least_left(budgets: Sequence[BudgetStatus]) -> str:
-    """Say of which budget the fewest dollars are left; tokens, if none is in dollars."""
+    """Say of which budget the least is left: dollars, or tokens if none has dollars."""
     least = min(
         budgets, key=lambda x: (x.left_usd is None, x.left_usd or 0, x.left_tokens or 0)
     )
