@@ -53,7 +53,7 @@ from connectors.web.page.views.base import Refusal, ViewRequest, look_of
 from runtime.errors import MisuseError
 from runtime.nodes.rows import ACCOUNT, COMPANY, PART, LeaseRow
 from runtime.postgresql.nodes import KnownNode, NodeCard
-from runtime.store.rows import Commit
+from runtime.store.rows import Commit, Record
 from tests.support.desk import WAITING
 from tests.support.panel_bed import PanelBed, open_panels
 
@@ -427,9 +427,8 @@ async def test_a_call_is_decided_once_at_the_node_where_it_waits(
             assert (await ask(wanted)).answers == answers
 
 
-async def test_what_models_do_beside_answers_is_no_failed_answer(
-    tmp_path: Path,
-) -> None:
+def beside_an_answer(name: str) -> Record:
+    """Give the record of a call that makes no answer, for 0.5 dollars."""
     run = Run(provider="main", model="m", attempt=1, seconds=2.0, cost=0.5)
     inbound = Inbound(
         id="1",
@@ -441,25 +440,38 @@ async def test_what_models_do_beside_answers_is_no_failed_answer(
         text="hi",
         received_at=1.0,
     )
+    return usage_of_check(name, inbound, "anna", run)
+
+
+async def test_what_models_do_beside_answers_is_no_failed_answer(
+    tmp_path: Path,
+) -> None:
     async with open_panels(tmp_path) as bed:
         look = look_of(ViewRequest("operator", bed.app.parts.inside()))
         before, after = Trends(), Trends()
         overview.enter_records(look, before)
-        check = usage_of_check("checked", inbound, "anna", run)
+        check = beside_an_answer("checked")
         await bed.app.store.commit(Commit(at=look.now, records=(check,)))
         overview.enter_records(look, after)
-        sampled = Trends()
-        sampled.take(Sample(at=look.now))
-        later = msgspec.structs.replace(check, id="later")
-        audited = msgspec.structs.replace(check, id="audited", kind=AUDIT)
-        await bed.app.store.commit(Commit(at=look.now, records=(later, audited)))
-        overview.enter_records(look, sampled)
     (old,), (new,) = (x.series(look.now, 86_400.0, 1) for x in (before, after))
     assert new.dollars == old.dollars + 0.5
     assert (new.errors, new.times) == (old.errors, old.times)
-    # What is counted while it runs is not entered once more from the records.
-    (only,) = sampled.series(look.now, 86_400.0, 1)
-    assert (only.dollars, only.messages) == (old.dollars, old.messages)
+
+
+async def test_what_is_counted_while_it_runs_is_not_entered_once_more(
+    tmp_path: Path,
+) -> None:
+    async with open_panels(tmp_path) as bed:
+        look = look_of(ViewRequest("operator", bed.app.parts.inside()))
+        before, sampled = Trends(), Trends()
+        overview.enter_records(look, before)
+        sampled.take(Sample(at=look.now))
+        later = beside_an_answer("later")
+        audited = with_fields(later, id="audited", kind=AUDIT)
+        await bed.app.store.commit(Commit(at=look.now, records=(later, audited)))
+        overview.enter_records(look, sampled)
+    (old,), (new,) = (x.series(look.now, 86_400.0, 1) for x in (before, sampled))
+    assert (new.dollars, new.messages) == (old.dollars, old.messages)
 
 
 async def test_one_process_shows_no_nodes(tmp_path: Path) -> None:
