@@ -15,7 +15,7 @@ from actors.protocol import StopAccepting
 from actors.services import Duties
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError, StoreError
-from runtime.store.rows import Commit
+from runtime.store.rows import Commit, StoredDelivery, StoredMessage
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from runtime.clock import Clock
     from runtime.store.port import Store
-    from runtime.store.rows import StoredDelivery, StoredMessage
     from runtime.system import ActorSystem
 
 LOG = EventLog("drain")

@@ -26,7 +26,6 @@ from connectors.commands.common.output import json_option, say, say_rows
 from connectors.commands.common.running import run_interruptible
 from connectors.config.app import AppConfig, StoreConfig, address_of
 from connectors.files import receipt_key
-from runtime.store.rows import PARTS
 
 if TYPE_CHECKING:
     from runtime.nodes.rows import LeaseRow
@@ -204,7 +203,7 @@ def left_of(leases: Sequence[LeaseRow], node: KnownNode) -> str:
     if node.card.shares_work is False:  # the rest was left from when work was shared
         leases = ()
     parts = parts_of(leases, node.id)
-    left += [f"{parts} of {PARTS} parts of the chats"] if parts else []
+    left += [f"{parts} parts of the chats"] if parts else []
     left += [f"connector {name}" for name in connectors_of(leases, node.id)]
     return ", ".join(left)
 

@@ -24,9 +24,6 @@ from runtime.telemetry.logs import EventLog
 
 LOG = EventLog("nodes")
 
-NOTIFY = "SELECT pg_notify(%s, %s)"
-"""In a transaction it is sent with the COMMIT."""
-
 WITHIN = 5.0
 """Seconds that a statement may take, and its answer."""
 

@@ -20,9 +20,8 @@ from runtime.nodes.hints import LEASES, encode
 from runtime.nodes.membership import MembershipPlan
 from runtime.nodes.rows import ACCOUNT, LeaseRow, Member, NodeRow
 from runtime.nodes.statements import Statement
-from runtime.postgresql.hints import NOTIFY
 from runtime.postgresql.migrations import migrate, version_of
-from runtime.postgresql.server import Db, PostgresqlServer, rows_of
+from runtime.postgresql.server import NOTIFY, Db, PostgresqlServer, rows_of
 from runtime.postgresql.threads import LET_GO_WITHIN, PAUSE, claim
 
 T = TypeVar("T")

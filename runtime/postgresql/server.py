@@ -33,6 +33,9 @@ from runtime.store.rows import Commit
 
 T = TypeVar("T")
 
+NOTIFY = "SELECT pg_notify(%s, %s)"
+"""Tells all who listen on a channel; in a transaction, with its COMMIT."""
+
 TICK = 0.1
 """Seconds between two looks at the time while an answer is waited for."""
 

@@ -41,10 +41,10 @@ from runtime.errors import (
 from runtime.nodes.hints import encode
 from runtime.nodes.rows import Fence
 from runtime.nodes.statements import application_name
-from runtime.postgresql.hints import NOTIFY
 from runtime.postgresql.migrations import migrate
 from runtime.postgresql.server import (
     FENCED,
+    NOTIFY,
     Db,
     PostgresqlServer,
     awaits_standby,

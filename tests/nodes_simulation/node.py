@@ -330,8 +330,9 @@ class Node:
         return (yield self.submit(give, holding.lease))
 
     def leave(self) -> None:
-        """Give all away, then end."""
+        """Give all away, then end; the others are told to give it nothing."""
         self.rules.leave()
+        self.submit(_put_card(self.name, has_begun=False), ())
         self.host.spawn(self._leaving())
 
     def _leaving(self) -> Steps:

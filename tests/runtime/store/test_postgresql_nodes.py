@@ -19,9 +19,9 @@ from runtime.errors import FencedError, StoreRefusedError, StoreUnavailableError
 from runtime.nodes.hints import Hint, HintsShown, RowsWritten, Shown, encode
 from runtime.nodes.membership import MembershipPlan, TakeOver
 from runtime.nodes.rows import COMPANY, Fence
-from runtime.postgresql.hints import NOTIFY, HintListener, HintSender
+from runtime.postgresql.hints import HintListener, HintSender
 from runtime.postgresql.nodes import NodeCard, NodeDesk, NodesFromOutside, NodesLook
-from runtime.postgresql.server import PostgresqlOptions, PostgresqlServer
+from runtime.postgresql.server import NOTIFY, PostgresqlOptions, PostgresqlServer
 from runtime.postgresql.store import PostgresqlStore
 from runtime.postgresql.threads import claim
 from runtime.store.rows import PARTS, Commit, Entry
@@ -543,10 +543,21 @@ async def test_who_knows_another_channel_hears_no_hint_and_tells_none() -> None:
 
 async def test_what_a_commit_has_for_others_is_told_when_it_is_durable() -> None:
     with nodes("a") as (a,):
-        async with listening("a", "b") as (own, other), with_part(a) as store:
+        async with with_part(a) as store, listening("a", "b") as (own, other):
             await store.commit(accepting("nobody's business"))
             await store.commit(MINE)
             await other.wait_heard(RowsWritten("a", ("event",)))
+            assert own.heard == []
+
+
+async def test_all_are_told_at_once_when_leases_have_moved() -> None:
+    with nodes("a", "b") as (a, b):
+        async with listening("b", "c") as (own, other):
+            a.desk.give({COMPANY: "b"})
+            for each in (own, other):
+                await each.wait_heard(RowsWritten("a", ("leases",)))
+            assert b.desk.carry_out(*b.plan(dead=a))
+            await other.wait_heard(RowsWritten("b", ("leases",)))
             assert own.heard == []
 
 
