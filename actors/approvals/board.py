@@ -95,7 +95,7 @@ class ApprovalBoard:
     @property
     def is_full(self) -> bool:
         """Whether no more questions are taken."""
-        return len(self._open) >= MOST_OPEN
+        return len(self.open) >= MOST_OPEN
 
     def here(self, address: Address) -> tuple[OpenApproval, ...]:
         """Give the questions that stand in a chat, in whatever thread."""
@@ -114,10 +114,10 @@ class ApprovalBoard:
     def learn(self, approval: OpenApproval, question: str) -> None:
         """Learn of a question of another node in a chat of this one.
 
-        As many are kept as may wait here.
+        No more are kept than may wait here.
         """
-        known = self._open.get(approval.id)
-        if self.is_full or known is not None:  # mostly the very same
+        is_full = len(self._open) - len(self.open) >= MOST_OPEN
+        if is_full or approval.id in self._open:  # mostly the very same
             return
         posted = permissions.PostedApproval(approval)
         self._open[approval.id] = OpenQuestion(posted, None, question)

@@ -99,10 +99,13 @@ def _heard(
     if ruling is None:
         return None
     if isinstance(ruling, permissions.ApprovalRefused):
-        is_asked = (
-            services.approvals.approval_chat and services.duties.parts is not None
-        )
-        if decision is not None and ruling.reason == "unknown" and is_asked:
+        place = hear.inbound.address
+        if (
+            decision is not None
+            and ruling.reason == "unknown"
+            and services.duties.parts is not None
+            and services.approvals.approval_chat == f"{place.connector}/{place.chat}"
+        ):
             return _look_elsewhere(hear, decision, services)
         services.metrics.approvals.add(1, ruling.reason)
         return ruling.text

@@ -322,16 +322,22 @@ class TwoOffices:
     """
 
     def __init__(
-        self, clock: Clock, *, hears: bool = True, answers: bool = True
+        self,
+        clock: Clock,
+        *,
+        hears: bool = True,
+        answers: bool = True,
+        chat: str = "fake/bosses",
     ) -> None:
-        elsewhere = ApprovalConfig(approval_chat="fake/bosses")
+        elsewhere = ApprovalConfig(approval_chat=chat)
         self.first, self.second = (
             Office(clock, kind=NodeCast, approvals=elsewhere) for _ in range(2)
         )
         self._answers = answers
-        for office, chat in ((self.first, "room"), (self.second, "bosses")):
+        self.questions = 0
+        for office, own in ((self.first, "room"), (self.second, "bosses")):
             assert isinstance(office.cast, NodeCast)
-            office.cast.join(chat)
+            office.cast.join(own)
         if hears:
             self.first.cast.services.duties.show = self.show
         self.second.cast.services.duties.ask = self.ask
@@ -343,6 +349,7 @@ class TwoOffices:
 
     async def ask(self, question: object) -> NodesSaid:
         """Carry a question from the second node to the first one."""
+        self.questions += 1
         await trio.lowlevel.checkpoint()
         if not self._answers:
             return NodesSaid(silent=("Node a: did not answer within 3 s.",))
@@ -403,6 +410,16 @@ async def test_a_question_of_which_no_hint_came_is_found_by_its_id(
         told = await offices.told(f"/deny {approval_id}")
         assert told == ": Denied: anna does not run `shell`."
         assert await offices.ran() == []
+
+
+async def test_nobody_makes_nodes_ask_each_other_from_any_other_chat(
+    autojump_clock: Clock,
+) -> None:
+    offices = TwoOffices(autojump_clock, hears=False, chat="fake/nobody")
+    async with offices.asked(autojump_clock) as approval_id:
+        told = await offices.told(f"/approve {approval_id}")
+        assert told == f": No request {approval_id} is open in this chat."
+        assert offices.questions == 0
 
 
 async def test_a_decision_that_arrives_too_late_is_not_confirmed(

@@ -743,7 +743,9 @@ async def decide(asked: ViewRequest, *, is_approved: bool) -> str:
     """
     circle, question = asked.inside.nodes, asked.form.get("question", "")
     others = [] if circle is None else circle.others()
-    if asked.inside.services.board.asked_by(question) or not others:
+    board = asked.inside.services.board
+    is_here = any(board.question_of(each.id) == question for each in board.open)
+    if is_here or not others:
         return await decide_here(asked, is_approved=is_approved)
     return await act_at(asked, APPROVE if is_approved else DENY, others)
 

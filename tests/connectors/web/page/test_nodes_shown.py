@@ -370,6 +370,10 @@ async def test_the_overview_is_of_all_nodes(tmp_path: Path) -> None:
         assert "may use calculate" in await overview.approve(asked)
         with pytest.raises(Refusal, match="node c: does not answer"):
             await overview.deny(asked)
+        bed.app.company.services.board.learn(waits, "of another node")
+        elsewhere = replace(asked, form={"question": "of another node"})
+        with pytest.raises(Refusal, match="node c: does not answer"):
+            await overview.approve(elsewhere)
         circle = inside.nodes
         assert circle is not None
         (reply, _) = await circle.ask(ReadReport(), circle.others(), PATIENCE)
