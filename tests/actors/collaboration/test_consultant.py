@@ -193,6 +193,18 @@ async def test_nobody_goes_on_with_what_is_not_there(autojump_clock: Clock) -> N
         assert desk.starts == []
 
 
+async def test_who_waits_is_told_when_it_ends_and_its_turn_ends_too(
+    autojump_clock: Clock,
+) -> None:
+    async with open_desk(autojump_clock) as desk:
+        reply = desk.ask(asked())
+        await trio.testing.wait_all_tasks_blocked()
+        desk.ref.stop()
+        assert (await reply).outcome == "failed"
+        await trio.testing.wait_all_tasks_blocked()
+        assert of_kind(desk.agent, CancelTurn) == [CancelTurn(desk.starts[0].turn_id)]
+
+
 async def test_a_cancelled_question_is_paid_for_and_forgotten(
     autojump_clock: Clock,
 ) -> None:

@@ -18,6 +18,7 @@ from runtime.postgresql.server import (
     PostgresqlServer,
     given as read_back,
     is_away,
+    plain,
     stored,
 )
 
@@ -36,6 +37,12 @@ def test_texts_come_back_in_the_same_order(text: str, other: str) -> None:
 def sent(text: str) -> bytes:
     """Give the bytes by which texts are compared."""
     return text.encode("utf-8", "surrogatepass")
+
+
+def test_of_an_error_only_the_first_line_is_told() -> None:
+    told = "syntax error\nLINE 1: INSERT INTO inbox VALUES ('my secret')"
+    assert plain(psycopg.OperationalError(told)) == "syntax error"
+    assert plain(errors.DiskFull("")) == "DiskFull"
 
 
 @pytest.mark.parametrize(

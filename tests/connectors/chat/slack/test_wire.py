@@ -127,8 +127,12 @@ async def test_files_are_fetched_from_slack_alone() -> None:
         assert await line.fetch(url, TOKEN, 10) == (b"cat", "image/png")
         with pytest.raises(RefusedError, match="above 2 bytes"):
             await line.fetch(url, TOKEN, 2)
-        with pytest.raises(RefusedError, match="does not lie at Slack"):
-            await line.fetch("https://slack.com.example.org/cat.png", TOKEN, 10)
+        for elsewhere in (
+            "https://slack.com.example.org/cat.png",
+            "http://files.slack.com/cat.png",  # the token would go in the open
+        ):
+            with pytest.raises(RefusedError, match="does not lie at Slack"):
+                await line.fetch(elsewhere, TOKEN, 10)
 
 
 async def test_a_file_is_brought_wherever_slack_or_its_proxy_says(
