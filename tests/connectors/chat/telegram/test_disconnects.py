@@ -184,6 +184,20 @@ async def test_a_revoked_token_ends_one_bot_and_says_what_to_do(
     assert "401" in bed.transport.trouble
 
 
+async def test_what_is_nothing_to_a_bot_is_confirmed_too(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    bed = BotBed()
+    async with bed.listening():
+        chat = {"id": -5, "type": "group", "title": "room"}
+        said = {"message_id": 9, "date": 1, "chat": chat, "new_chat_title": "room"}
+        bed.bot().tell("message", said)
+        await bed.wait(lambda: not bed.bot().updates)
+    assert bed.ingress.accepted == []
+    assert bed.bookmarks.offsets == {7: 701}
+
+
 async def test_what_was_taken_is_confirmed_and_not_asked_for_again(
     autojump_clock: MockClock,
 ) -> None:
