@@ -112,8 +112,11 @@ class Cell(Intake):
                     message = item.message
                 elif (message := self._open(actor, item)) is EMPTY:
                     return None
-                if _is_kernels_own(message):
-                    receive = actor._handle_receive  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+                try:
+                    if type(message) in KERNELS_OWN:
+                        receive = actor._handle_receive  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+                except Exception:  # noqa: BLE001  a stranger's metaclass
+                    receive = actor.on_receive
             self.current = item
             try:
                 result = receive(message)
@@ -125,7 +128,9 @@ class Cell(Intake):
                     continue
                 break
             if type(result) is CoroutineType:
-                lifecycle.open_scope(self)
+                self.scope = trio.CancelScope()  # as `open_scope` does; a call is felt
+                if self.ending is not None:
+                    lifecycle.cut_short(self, self.scope, self.ending)
                 self.busy_since = self.kernel.now()
                 if is_burst:
                     return result  # pyright: ignore[reportUnknownVariableType]
@@ -383,7 +388,7 @@ class Cell(Intake):
     def watch(self, ref: ActorRef) -> None:
         """Have `Terminated` told to this actor when that one ends for good."""
         other = cell_of(ref)
-        if not other.kernel.on_kernel_thread:
+        if other.kernel is not self.kernel and not other.kernel.on_kernel_thread:
             raise MisuseError(f"{other.name} is another thread's: ask it when it ends")
         if other.state == "dead":
             # Why a look: an earlier incarnation may have left the news behind.
@@ -403,7 +408,7 @@ class Cell(Intake):
         other, system = cell_of(ref), self.mailbox.system
         if other.watchers is not None:
             other.watchers.discard(self)
-        if other.is_dead and system:
+        if system and other.state == "dead":
             kept = [item for item in system if not _tells_of(item, ref)]
             self.mailbox.system = deque(kept) if kept else None
 
@@ -470,13 +475,6 @@ class Cell(Intake):
         """End before anything that waits is handled."""
         self.mailbox.put_system_first(Stop(exit_))
         self.wake()
-
-
-def _is_kernels_own(message: object) -> bool:
-    try:
-        return type(message) in KERNELS_OWN
-    except Exception:  # noqa: BLE001  a stranger's metaclass
-        return False
 
 
 def _refuse_unsaid(actor: Actor, given: object) -> NoReturn:

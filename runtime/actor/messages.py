@@ -118,9 +118,10 @@ def weight_of(message: object) -> int:
     try:
         if isinstance(message, bytes | bytearray | str):
             return len(message)
-        return max(0, int(message.weight)) if isinstance(message, Weighed) else 0
+        weight = int(message.weight) if isinstance(message, Weighed) else 0
     except BaseException:  # noqa: BLE001  a stranger's property
         return 0
+    return max(0, weight)
 
 
 class Keyed(msgspec.Struct, frozen=True):
