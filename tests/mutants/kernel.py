@@ -7,7 +7,65 @@ from tests.mutants.mistake import Mutant
 ATTACKED = ("tests/runtime/test_attacked.py",)
 ENDS = ("tests/house/kernel/test_semantics.py", "tests/runtime/test_actor_ends.py")
 
+STRANGERS = ("tests/runtime/actor/test_strangers.py",)
+
 KERNEL = (
+    Mutant(
+        "who kills itself handles first what it has noted",
+        "runtime/actor/cell.py",
+        "        self.mailbox.put_system_first(Stop(exit_))\n",
+        "        self.post_system(Stop(exit_))\n",
+        ENDS,
+    ),
+    Mutant(
+        "killed in the plain part of a hook, it waits all the same",
+        "runtime/actor/lifecycle.py",
+        "    if cell.is_killed:\n        cut_short(cell, scope, KILLED)\n",
+        "",
+        ENDS,
+    ),
+    Mutant(
+        "a nursery that a handler leaves open ends the system",
+        "runtime/actor/lifecycle.py",
+        "        _give_up_nurseries()\n",
+        "",
+        STRANGERS,
+    ),
+    Mutant(
+        "who is slow to fall asleep is started again",
+        "runtime/actor/lifecycle.py",
+        '    is_asleep = cell.state == "passivating"\n',
+        "    is_asleep = False\n",
+        ("tests/runtime/supervision/test_overruns.py",),
+    ),
+    Mutant(
+        "a tick that was set aside and failed is the last",
+        "runtime/actor/cell.py",
+        "            item.is_waiting = False  # as it did if it was set aside\n",
+        "",
+        ("tests/runtime/actor/test_timers.py",),
+    ),
+    Mutant(
+        "asks that fail are not counted in a turn",
+        "runtime/actor/cell.py",
+        "                if self.kernel.dispatcher.spend(1):  # it is not `handled`\n",
+        "                if True:\n",
+        ("tests/runtime/actor/test_fairness.py",),
+    ),
+    Mutant(
+        "another system's actor is told on the wrong thread",
+        "runtime/actor/actor.py",
+        "        if other.kernel is not kernel:",
+        "        if False:",
+        STRANGERS,
+    ),
+    Mutant(
+        "Ctrl-C while a system ends leaves its tasks running",
+        "runtime/system.py",
+        "        except KeyboardInterrupt as error:\n            pressed = error\n",
+        "        except KeyboardInterrupt:\n            raise\n",
+        ("tests/runtime/test_system.py",),
+    ),
     Mutant(
         "the last end of an actor counts, not the gravest",
         "runtime/actor/messages.py",
