@@ -24,7 +24,7 @@ from discord.http import HTTPClient, Route
 from discord.state import ConnectionState
 
 from connectors.asyncio_bridge.bridge import Bridge, BridgeError
-from connectors.chat.accounts import TYPING_TIMEOUT, AgentAccount
+from connectors.chat.accounts import TYPING_TIMEOUT, AgentAccount, BackgroundTyping
 from connectors.chat.discord.events import (
     Came,
     Changed,
@@ -54,6 +54,7 @@ from connectors.chat.requests import (
     texts,
 )
 from connectors.files.blobs import seconds_for
+from runtime.telemetry.logs import EventLog
 
 GATEWAY = "wss://gateway.discord.gg"
 
@@ -564,6 +565,7 @@ class DiscordAccount(AgentAccount):
         self, agent: str, config: DiscordAccountConfig, bridge: Bridge, timeout: float
     ) -> None:
         super().__init__(agent, "Discord")
+        self.typing = BackgroundTyping(self.show_typing, EventLog("discord"), agent)
         self.user = ""
         """Its own id; empty before it was ever let in."""
 

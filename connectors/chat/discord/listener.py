@@ -21,7 +21,6 @@ import trio
 from actors.transport import Ingress
 from connectors.chat.accounts import (
     AccountHealth,
-    BackgroundTyping,
     ConnectorShelf,
     KeptRows,
     ReadMarks,
@@ -466,14 +465,8 @@ CURE = "mend that, put its token where {place} takes it from, and start again"
 class DiscordListener:
     """Listens to one bot; restarts its client when it ends."""
 
-    def __init__(
-        self,
-        account: DiscordAccount,
-        typing: BackgroundTyping[str],
-        shared: DiscordShared,
-    ) -> None:
+    def __init__(self, account: DiscordAccount, shared: DiscordShared) -> None:
         self._account = account
-        self._typing = typing
         self._shared = shared
         self._health = AccountHealth(account, shared.metrics, shared.clock, LOG)
         self._progress = BotProgress(account, shared.bookmarks)
@@ -527,7 +520,7 @@ class DiscordListener:
 
             nursery.start_soon(follow)
             nursery.start_soon(self._progress.keep)
-            nursery.start_soon(self._typing.run)
+            nursery.start_soon(self._account.typing.run)
             try:
                 await account.run(bot)
             except PlatformError as error:

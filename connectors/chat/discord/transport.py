@@ -14,7 +14,6 @@ from actors.messages.deliveries import Abilities, Delivery, Typing
 from actors.messages.inbound import Inbound
 from connectors.chat.accounts import (
     AccountsTransport,
-    BackgroundTyping,
     ConnectorShelf,
     PlatformMetrics,
     prefixed,
@@ -85,17 +84,13 @@ class DiscordTransport(AccountsTransport[DiscordAccount, DiscordListener]):
         )
         self._blobs = parts.blobs
         self._name = parts.shown
-        self._typing = {
-            agent: BackgroundTyping(account.show_typing, LOG, agent)
-            for agent, account in accounts.items()
-        }
         self._senders = DiscordSenders(accounts, self._shared.members)
         self.presence = DiscordPresence(
             self._senders, self._shared.choices, parts.shown
         )
         self._recall = SentBefore(parts.clock.wall())
         listeners = {
-            agent: DiscordListener(account, self._typing[agent], self._shared)
+            agent: DiscordListener(account, self._shared)
             for agent, account in accounts.items()
         }
         super().__init__(LOG, accounts, listeners)
@@ -185,10 +180,10 @@ class DiscordTransport(AccountsTransport[DiscordAccount, DiscordListener]):
 
     def show_typing(self, typing: Typing) -> None:
         """Show in the channel that an agent is writing."""
-        shown = self._typing.get(typing.agent)
+        account = self.accounts.get(typing.agent)
         # Nobody is seen to write for an agent without a bot.
-        if shown is not None and not typing.is_over:
-            shown.show(channel_of(typing.address))
+        if account is not None and not typing.is_over:
+            account.typing.show(channel_of(typing.address))
 
     async def settle(self, inbound: Inbound, reason: str) -> None:
         """Take back that an answer is to come, where a command gets none."""

@@ -18,7 +18,7 @@ import msgspec
 import trio
 
 from connectors.chat import requests as faults
-from connectors.chat.accounts import TYPING_TIMEOUT, AgentAccount
+from connectors.chat.accounts import TYPING_TIMEOUT, AgentAccount, BackgroundTyping
 from connectors.chat.matrix.platform import PLATFORM, MatrixAccountConfig
 from connectors.chat.requests import (
     LONGEST_ASKED,
@@ -35,6 +35,7 @@ from connectors.chat.requests import (
     text,
     whole,
 )
+from runtime.telemetry.logs import EventLog
 
 CLIENT = "/_matrix/client/v3"
 
@@ -204,6 +205,7 @@ class MatrixAccount(AgentAccount):
     ) -> None:
         super().__init__(agent, "its homeserver")
         self.user = config.user
+        self.typing = BackgroundTyping(self.show_typing, EventLog("matrix"), self.user)
         self.timeout = timeout
         self._password = config.password
         token = config.access_token

@@ -10,7 +10,7 @@ import msgspec
 import trio
 
 from actors.transport import Ingress
-from connectors.chat.accounts import AccountHealth, BackgroundTyping, read_bookmark
+from connectors.chat.accounts import AccountHealth, read_bookmark
 from connectors.chat.inbound import LONGEST_WAIT, Lanes
 from connectors.chat.matrix.account import MatrixAccount, MatrixCall, path_of
 from connectors.chat.matrix.events import SAID
@@ -272,14 +272,8 @@ class MatrixListener:
     room, keeps no other room waiting.
     """
 
-    def __init__(
-        self,
-        account: MatrixAccount,
-        typing: BackgroundTyping[str],
-        shared: MatrixShared,
-    ) -> None:
+    def __init__(self, account: MatrixAccount, shared: MatrixShared) -> None:
         self._account = account
-        self._typing = typing
         self._shared = shared
         self._arrivals = MatrixArrivals(account, shared)
         self._health = AccountHealth(account, shared.metrics, shared.clock, LOG)
@@ -297,7 +291,7 @@ class MatrixListener:
     async def _listen(self, ingress: Ingress) -> None:
         with self._health.listening():
             async with self._shared.homeserver, trio.open_nursery() as nursery:
-                nursery.start_soon(self._typing.run)
+                nursery.start_soon(self._account.typing.run)
                 nursery.start_soon(self._signs.run, ingress)
                 nursery.start_soon(self._arrivals.receipts.run)
                 try:

@@ -13,7 +13,6 @@ from actors.journal.outbox import spoken
 from actors.messages.deliveries import Abilities, Delivery, Typing
 from connectors.chat.accounts import (
     AccountsTransport,
-    BackgroundTyping,
     Bookmarks,
     ConnectorShelf,
     PlatformMetrics,
@@ -90,16 +89,12 @@ class MatrixTransport(AccountsTransport[MatrixAccount, MatrixListener]):
             ids=parts.ids,
             received_sign=lambda: sign_of(parts.presence(), name),
         )
-        self._typing = {
-            agent: BackgroundTyping(account.show_typing, LOG, account.user)
-            for agent, account in accounts.items()
-        }
         self._senders = MatrixSenders(accounts, self._shared.rooms)
         self.presence = MatrixPresence(self._senders, parts.shown)
         self._uploads = MatrixUploads(parts.blobs)
         self._name = parts.shown
         listeners = {
-            agent: MatrixListener(account, self._typing[agent], self._shared)
+            agent: MatrixListener(account, self._shared)
             for agent, account in accounts.items()
         }
         super().__init__(LOG, accounts, listeners)
@@ -156,9 +151,9 @@ class MatrixTransport(AccountsTransport[MatrixAccount, MatrixListener]):
 
     def show_typing(self, typing: Typing) -> None:
         """Show in the room that an agent is writing, or no longer."""
-        shown = self._typing.get(typing.agent)
-        if shown is not None:  # nobody is seen to write for an agent without one
-            shown.show(typing.address.chat, is_over=typing.is_over)
+        account = self.accounts.get(typing.agent)
+        if account is not None:  # nobody is seen to write for an agent without one
+            account.typing.show(typing.address.chat, is_over=typing.is_over)
 
 
 def make_transport(

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import trio
 
-from connectors.chat.accounts import AgentAccount
+from connectors.chat.accounts import AgentAccount, BackgroundTyping
 from connectors.chat.requests import (
     BusyError,
     Json,
@@ -45,6 +45,7 @@ class SlackAccount(AgentAccount):
 
     def __init__(self, agent: str, config: SlackAccountConfig, timeout: float) -> None:
         super().__init__(agent, "Slack")
+        self.typing = BackgroundTyping(self.show_typing, LOG, agent)
         self.user = ""
         """The id of the app's user; empty until it was let in once."""
 

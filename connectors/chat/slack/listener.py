@@ -26,7 +26,7 @@ import msgspec
 import trio
 
 from actors.transport import Ingress
-from connectors.chat.accounts import AccountHealth, BackgroundTyping, read_bookmark
+from connectors.chat.accounts import AccountHealth, read_bookmark
 from connectors.chat.inbound import LONGEST_WAIT, Waits
 from connectors.chat.platforms import PlatformAnswer, PlatformCall, Terms
 from connectors.chat.requests import (
@@ -583,14 +583,8 @@ CURE = (
 class SlackListener:
     """Listens to one app by Socket Mode or by webhooks."""
 
-    def __init__(
-        self,
-        account: SlackAccount,
-        typing: BackgroundTyping[tuple[str, str]],
-        shared: SlackShared,
-    ) -> None:
+    def __init__(self, account: SlackAccount, shared: SlackShared) -> None:
         self._account = account
-        self._typing = typing
         self._shared = shared
         self._health = AccountHealth(account, shared.metrics, shared.clock, LOG)
 
@@ -606,7 +600,7 @@ class SlackListener:
         with self._opened():
             async with self._shared.wire.open() as line, trio.open_nursery() as nursery:
                 self._account.use(line)
-                nursery.start_soon(self._typing.run)
+                nursery.start_soon(self._account.typing.run)
                 try:
                     await self._follow(ingress, nursery)
                 except ShutOutError as error:

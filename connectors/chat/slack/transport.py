@@ -14,7 +14,6 @@ from actors.errors import DeliveryBusyError, DeliveryUnknownError
 from actors.messages.deliveries import Abilities, Delivery, Typing
 from connectors.chat.accounts import (
     AccountsTransport,
-    BackgroundTyping,
     Bookmarks,
     ConnectorShelf,
     PlatformMetrics,
@@ -83,16 +82,12 @@ class SlackTransport(AccountsTransport[SlackAccount, SlackListener]):
             clock=parts.clock,
             ids=parts.ids,
         )
-        self._typing = {
-            agent: BackgroundTyping(account.show_typing, LOG, agent)
-            for agent, account in accounts.items()
-        }
         self._senders = SlackSenders(accounts, self._shared.rooms)
         self._uploads = SlackUploads(parts.blobs)
         self._name = parts.shown
         self.presence = SlackPresence(self._senders, parts.shown)
         listeners = {
-            agent: SlackListener(account, self._typing[agent], self._shared)
+            agent: SlackListener(account, self._shared)
             for agent, account in accounts.items()
         }
         super().__init__(LOG, accounts, listeners)
@@ -174,11 +169,11 @@ class SlackTransport(AccountsTransport[SlackAccount, SlackListener]):
 
     def show_typing(self, typing: Typing) -> None:
         """Show in an assistant's thread that an agent is writing, or no longer."""
-        shown, place = self._typing.get(typing.agent), typing.address
+        account, place = self.accounts.get(typing.agent), typing.address
         is_assistants = bool(place.thread) and place.chat.startswith("D")
         # Nobody is seen to write for an agent without an app, nor anywhere else.
-        if shown is not None and is_assistants:
-            shown.show((place.chat, place.thread), is_over=typing.is_over)
+        if account is not None and is_assistants:
+            account.typing.show((place.chat, place.thread), is_over=typing.is_over)
 
 
 def make_transport(

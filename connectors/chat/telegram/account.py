@@ -21,7 +21,12 @@ import trio
 
 from actors.commands.registry import COMMANDS
 from actors.rules.text.limits import RecentMap
-from connectors.chat.accounts import TYPING_TIMEOUT, AccountHealth, AgentAccount
+from connectors.chat.accounts import (
+    TYPING_TIMEOUT,
+    AccountHealth,
+    AgentAccount,
+    BackgroundTyping,
+)
 from connectors.chat.requests import (
     LONGEST_ASKED,
     LONGEST_QUOTE,
@@ -312,6 +317,7 @@ class TelegramAccount(AgentAccount):
         network: httpx.AsyncBaseTransport | None,
     ) -> None:
         super().__init__(agent, "Telegram")
+        self.typing = BackgroundTyping(self.show_typing, LOG, agent)
         self.id = id_of(account.token.reveal())
         self.user = User(self.id, is_bot=True, first_name=agent)
         """Who it is, as far as it is known."""

@@ -26,7 +26,7 @@ from pathlib import Path
 import trio
 
 from actors.transport import Ingress
-from connectors.chat.accounts import BackgroundTyping, read_bookmark
+from connectors.chat.accounts import read_bookmark
 from connectors.chat.inbound import LONGEST_WAIT, Lanes, Waits
 from connectors.chat.requests import (
     BusyError,
@@ -414,14 +414,8 @@ TAKEN_WITHIN = 20.0
 class TelegramListener:
     """Listens to one bot; also the gate of its webhook."""
 
-    def __init__(
-        self,
-        bot: TelegramAccount,
-        typing: BackgroundTyping[tuple[int, int]],
-        shared: TelegramShared,
-    ) -> None:
+    def __init__(self, bot: TelegramAccount, shared: TelegramShared) -> None:
         self._bot = bot
-        self._typing = typing
         self._shared = shared
         self._arrivals = TelegramArrivals(bot, shared)
         self._health = TelegramHealth(bot, shared)
@@ -439,7 +433,7 @@ class TelegramListener:
     async def _listen(self, ingress: Ingress) -> None:
         with self._opened():
             async with self._bot.api, trio.open_nursery() as nursery:
-                nursery.start_soon(self._typing.run)
+                nursery.start_soon(self._bot.typing.run)
                 nursery.start_soon(self._keep_name)
                 try:
                     await self._hear(ingress)

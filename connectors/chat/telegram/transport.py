@@ -16,7 +16,6 @@ from actors.messages.deliveries import Abilities, Delivery, Typing
 from actors.rules.text.limits import RecentMap
 from connectors.chat.accounts import (
     AccountsTransport,
-    BackgroundTyping,
     ConnectorShelf,
     PlatformMetrics,
     prefixed,
@@ -89,17 +88,12 @@ class TelegramTransport(AccountsTransport[TelegramAccount, TelegramListener]):
         )
         self._blobs = parts.blobs
         self._name = parts.shown
-        self._typing = {
-            agent: BackgroundTyping(bot.show_typing, LOG, agent)
-            for agent, bot in bots.items()
-        }
         self._senders = TelegramSenders(self._shared)
         self.presence = TelegramPresence(
             self._senders, self._shared.numbers, parts.shown
         )
         listeners = {
-            agent: TelegramListener(bot, self._typing[agent], self._shared)
-            for agent, bot in bots.items()
+            agent: TelegramListener(bot, self._shared) for agent, bot in bots.items()
         }
         super().__init__(LOG, bots, listeners)
         self._said: RecentMap[str, str] = RecentMap(MOST_SAID)
@@ -163,14 +157,14 @@ class TelegramTransport(AccountsTransport[TelegramAccount, TelegramListener]):
         if name is None or typing.is_over or not topic.isdecimal():
             return
         whose = name.agent or typing.agent
-        shown = self._typing.get(whose)
-        if shown is None:
+        bot = self.accounts.get(whose)
+        if bot is None:
             return  # nobody is seen to write for an agent without a bot
         try:
             self._senders.ready(whose)
         except DeliveryError:
             return
-        shown.show((self._shared.moves.now(name.chat), int(topic)))
+        bot.typing.show((self._shared.moves.now(name.chat), int(topic)))
 
 
 def make_transport(

@@ -9,20 +9,14 @@ from connectors.admin.audit import matching
 from connectors.web.page.views.base import (
     Look,
     View,
-    ViewRequest,
     ViewValues,
-    read_view,
+    reading,
 )
 
 MOST_LISTED = 100
 
 MOST_LOOKED_AT = 20_000
 """Rows that are read for one page at most."""
-
-
-async def load(asked: ViewRequest) -> ViewValues:
-    """Show the record."""
-    return await read_view(asked, read)
 
 
 def read(look: Look) -> ViewValues:
@@ -65,4 +59,4 @@ STATUSES = (
 """What a filter offers; the address takes any."""
 
 
-VIEW = View("audit", "Audit", load, every=5.0)
+VIEW = View("audit", "Audit", reading(read), every=5.0)

@@ -342,6 +342,25 @@ async def read_view(
         raise Refusal(redact(str(error))) from error
 
 
+def reading(
+    read: Callable[[Look], ViewValues],
+    read_one: Callable[[Look], ViewValues] | None = None,
+    key: str = "id",
+) -> Load:
+    """Make what loads a view that only reads rows: a list, or one thing.
+
+    Args:
+        read_one: reads that thing; None: there is only a list.
+        key: the parameter of the query that names it.
+    """
+
+    async def load(asked: ViewRequest) -> ViewValues:
+        is_one = bool(asked.query.get(key))
+        return await read_view(asked, read_one if read_one and is_one else read)
+
+    return load
+
+
 async def act_at(asked: ViewRequest, action: str, ways: Sequence[NodeWay]) -> str:
     """Have other nodes do what a person wants; gives what the first one says.
 

@@ -8,22 +8,16 @@ from connectors.admin.conversations import Conversation, read_conversations, rea
 from connectors.web.page.views.base import (
     Look,
     View,
-    ViewRequest,
     ViewValues,
     conversation_label,
     names_of,
     number_of,
-    read_view,
+    reading,
 )
 from runtime.store.database import FIRST, Mark
 
 MOST_LISTED = 50
 MOST_EVENTS = 100
-
-
-async def load(asked: ViewRequest) -> ViewValues:
-    """List conversations, or show one."""
-    return await read_view(asked, read_one if asked.query.get("name") else read_list)
 
 
 def read_list(look: Look) -> ViewValues:
@@ -87,4 +81,6 @@ def mark_of(text: str) -> Mark:
     return (found, number_of(number)) if math.isfinite(found) else FIRST
 
 
-VIEW = View("conversations", "Conversations", load, every=5.0)
+VIEW = View(
+    "conversations", "Conversations", reading(read_list, read_one, "name"), every=5.0
+)

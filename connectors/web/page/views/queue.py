@@ -37,7 +37,7 @@ from connectors.web.page.views.base import (
     names_of,
     number_of,
     place_text,
-    read_view,
+    reading,
     record_change,
 )
 from connectors.web.page.words import REASONS, moment_of
@@ -50,11 +50,6 @@ MOST_LISTED = 50
 
 MOST_LOOKED_AT = 2_000
 """Messages that are read for one page of a search."""
-
-
-async def load(asked: ViewRequest) -> ViewValues:
-    """List messages, or show the life of one."""
-    return await read_view(asked, read_one if asked.query.get("id") else read_list)
 
 
 # --- the list ----------------------------------------
@@ -426,7 +421,7 @@ def is_sessions(name: str) -> bool:
 VIEW = View(
     "queue",
     "Messages",
-    load,
+    reading(read_list, read_one),
     every=3.0,
     actions={"retry": retry, "drop": drop, "stop": stop},
 )

@@ -17,7 +17,7 @@ from connectors.web.page.views.base import (
     change_by_hand,
     names_of,
     place_text,
-    read_view,
+    reading,
 )
 
 if TYPE_CHECKING:
@@ -30,11 +30,6 @@ if TYPE_CHECKING:
 
 MOST_LISTED = 200
 MOST_RUNS = 50
-
-
-async def load(asked: ViewRequest) -> ViewValues:
-    """List appointments and their last runs, or show one."""
-    return await read_view(asked, read_one if asked.query.get("id") else read_list)
 
 
 def read_list(look: Look) -> ViewValues:
@@ -103,4 +98,6 @@ async def by_hand(asked: ViewRequest, change: Change, verb: str, status: str) ->
 
 
 ACTIONS = {"pause": pause, "resume": resume, "run": run}
-VIEW = View("schedule", "Schedule", load, every=5.0, actions=ACTIONS)
+VIEW = View(
+    "schedule", "Schedule", reading(read_list, read_one), every=5.0, actions=ACTIONS
+)

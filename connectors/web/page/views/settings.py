@@ -28,7 +28,7 @@ from connectors.web.page.views.base import (
     ViewValues,
     applied_of,
     clean,
-    read_view,
+    reading,
     record_change,
 )
 from runtime.config.messages import dotted, toml
@@ -43,11 +43,6 @@ browser shows and nobody reads."""
 
 LONGEST = LONGEST_TEXT
 """Characters of a value that is changed here: a page shows no more."""
-
-
-async def load(asked: ViewRequest) -> ViewValues:
-    """Show the settings."""
-    return await read_view(asked, read)
 
 
 def read(look: Look) -> ViewValues:
@@ -193,4 +188,4 @@ async def save(asked: ViewRequest) -> str:
     return asked.say("{name} is written, and in force within some seconds", name=name)
 
 
-VIEW = View("settings", "Settings", load, every=5.0, actions={"save": save})
+VIEW = View("settings", "Settings", reading(read), every=5.0, actions={"save": save})

@@ -8,11 +8,10 @@ from connectors.admin.usage import NAMES, PARTS, BudgetStatus
 from connectors.web.page.views.base import (
     Look,
     View,
-    ViewRequest,
     ViewValues,
     budgets_of,
     chosen,
-    read_view,
+    reading,
 )
 from connectors.web.page.views.settings import may_change_of
 from runtime.config.messages import dotted
@@ -34,11 +33,6 @@ LIMITS = {
 
 FIRST_BUDGET = '[{scope = "all", period = "day", hard_usd = 5.0}]'
 """What is proposed where the settings name no budget."""
-
-
-async def load(asked: ViewRequest) -> ViewValues:
-    """Show the sums."""
-    return await read_view(asked, read)
 
 
 def read(look: Look) -> ViewValues:
@@ -112,4 +106,4 @@ def shown(it: BudgetStatus) -> dict[str, object]:
     return {**msgspec.structs.asdict(it), "part": max(parts) if parts else None}
 
 
-VIEW = View("usage", "Usage", load, every=5.0)
+VIEW = View("usage", "Usage", reading(read), every=5.0)
