@@ -188,7 +188,8 @@ def read_model(
     """
     name, _, model = answer.strip().partition("/")
     if name.lower() not in known:
-        raise ChoiceError(f"there is no {name!r}; known: {', '.join(known)}")
+        text = f"there is no {name!r}; known: {', '.join(known)}"
+        raise ChoiceError(f"{text}; with a model, for example: openai/{name}")
     model = model.strip()
     if len(model) > MOST_MODEL_NAME or not model.isprintable():
         raise ChoiceError(f"no model's name is like that: {model[:40]!r}")

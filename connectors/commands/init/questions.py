@@ -345,6 +345,7 @@ class Questions:
                 does not answer and nobody can be asked.
         """
         given = self._given
+        self._check_given()
         chosen = self._model_that_answers()
         for name, each in TEMPLATES.items():
             self._tell(f"  {name:<10} {each.description}")
@@ -375,6 +376,23 @@ class Questions:
             others=tuple(zip(others, further_templates(template), strict=False)),
         )
         return plan, chosen
+
+    def _check_given(self) -> None:
+        """Refuse a wrong command line before a model is asked, which costs money."""
+        given = self._given
+        checks: tuple[tuple[str, str | None, Callable[[str], object]], ...] = (
+            ("--template", given.template, lambda answer: read_one(answer, TEMPLATES)),
+            ("--agent", given.agent, read_agents),
+            (
+                "--people",
+                given.people,
+                lambda answer: read_people(answer, self._seen.kinds),
+            ),
+            ("--matrix-id", given.matrix_id, read_matrix_id),
+        )
+        for flag, value, read in checks:
+            if value is not None:
+                self._ask((flag, value), "", "", read)
 
     def _matrix_id(self, people: tuple[str, ...]) -> str:
         if MATRIX not in people or len(self._asked) >= MOST_QUESTIONS:

@@ -170,6 +170,17 @@ def test_a_wrong_flag_writes_nothing(
     assert not everything(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "flags", [["--agent", "A b"], ["--template", "x"], ["--people", "fax"]]
+)
+def test_a_wrong_flag_is_refused_before_a_model_is_asked(
+    tmp_path: Path, flags: list[str]
+) -> None:
+    model = ("--model", "openai/m1", "--base-url", NOBODY)
+    done = init(tmp_path, *model, *flags, OPENAI_API_KEY=KEY)
+    assert (done.exit_code, done.stdout) == (2, "")
+
+
 def test_a_key_in_the_environment_is_named_and_never_shown(tmp_path: Path) -> None:
     done = init(tmp_path, "--no-test", OPENAI_API_KEY=KEY)
     assert done.exit_code == 0, done.output
