@@ -530,7 +530,8 @@ def check_connectors(app: AppConfig) -> Iterator[Complaint]:
         if not has_answer and not any(
             fnmatchcase(name, route.connector) for route in app.routes
         ):
-            hint = "set default_agent at the top, or add a route"
+            first = next(iter(app.agents), "anna")
+            hint = f'write default_agent = "{first}" at the top, or add a route'
             yield Complaint(
                 ("connectors", name), "nobody answers here", hint, is_warning=True
             )
