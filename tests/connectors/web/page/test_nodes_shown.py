@@ -370,10 +370,6 @@ async def test_the_overview_is_of_all_nodes(tmp_path: Path) -> None:
         assert "may use calculate" in await overview.approve(asked)
         with pytest.raises(Refusal, match="node c: does not answer"):
             await overview.deny(asked)
-        bed.app.company.services.board.learn(waits, "of another node")
-        elsewhere = replace(asked, form={"question": "of another node"})
-        with pytest.raises(Refusal, match="node c: does not answer"):
-            await overview.approve(elsewhere)
         circle = inside.nodes
         assert circle is not None
         (reply, _) = await circle.ask(ReadReport(), circle.others(), PATIENCE)
@@ -407,6 +403,20 @@ async def test_an_actor_asks_all_other_nodes(tmp_path: Path) -> None:
         assert (await ask(ReadQuestions("page", "another"))).answers == [b"[]"]
         working = IsWorking(f"{names.sessions(waits.agent)}/")
         assert (await ask(working)).answers == [b"false"]  # who waits does not work
+
+
+async def test_what_waits_elsewhere_is_decided_there_though_it_is_known_here(
+    tmp_path: Path,
+) -> None:
+    async with (
+        open_panels(tmp_path, ASKS) as bed,
+        two_nodes(bed, way("c", 1)) as inside,
+    ):
+        board, waits = bed.app.company.services.board, await waiting_call(bed)
+        board.learn(with_fields(waits, id="ABCD"), "q")
+        asked = ViewRequest("operator", inside, form={"question": "q"})
+        with pytest.raises(Refusal, match="node c: does not answer"):
+            await overview.approve(asked)
 
 
 async def test_a_call_is_decided_once_at_the_node_where_it_waits(
