@@ -7,6 +7,8 @@ before it counts calls, and are counted as modules all the same.
 
 from __future__ import annotations
 
+# A thread loads it, sometimes only after the end: loaded here, it always counts.
+import encodings.idna  # noqa: F401  # pyright: ignore[reportUnusedImport]
 import os
 import shutil
 import sys

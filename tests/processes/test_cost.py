@@ -112,6 +112,7 @@ def test_a_start_may_make_a_hundredth_more_calls_but_load_no_module_more() -> No
     bound = Bounds(python, libraries, most)
     busy = {START: {"ready": Counts(calls=1010, modules=10, library_modules=20)}}
     assert not list(grown(bound, busy))
+    assert saved(bound, busy, "").scenes == most
     more = {START: {"ready": Counts(calls=1011, modules=11, library_modules=21)}}
     assert list(grown(bound, more)) == [
         "start, ready: calls 1000 → 1011",
