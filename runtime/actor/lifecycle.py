@@ -277,7 +277,7 @@ def end(cell: Cell, exit_: Exit) -> None:
     cell.state = "passivating" if exit_.how == "passivated" else "stopping"
     cell.scheduled = True
     cell.current = EMPTY
-    cell.ending = graver(cell.ending, exit_)
+    cell.ending = exit_ if cell.ending is None else graver(cell.ending, exit_)
     waiting: Any = None
     if not actor.has_children:
         waiting = _call_hook(cell, actor)
@@ -374,7 +374,10 @@ def _ended(cell: Cell) -> None:
     _fold_up(cell)
     cell.last_exit = exit_
     parent = cell.parent
-    if cell.is_final or parent is None or parent.state == "dead":
+    if parent is None:
+        bury(cell, exit_)
+        return
+    if cell.is_final or parent.state == "dead":
         bury(cell, exit_)
     else:
         _answer_stops(cell)
@@ -396,7 +399,8 @@ def bury(cell: Cell, exit_: Exit) -> None:
         cancel_timers(cell.timers, surviving=True)
     if cell.mailbox.count or cell.mailbox.senders:
         _give_up_all(cell, exit_)
-    _answer_stops(cell)
+    if cell.stop_replies:
+        _answer_stops(cell)
     watchers, cell.watchers = cell.watchers or (), None
     for watcher in watchers:
         watcher.post_system(Terminated(cell.ref, exit_))
