@@ -179,12 +179,12 @@ class Culprit(Actor):
         return pause(dice * 5) if dice < 0.4 else None
 
     def on_receive(self, message: Message | Answer) -> Any:
+        if self.is_over or self.is_handling:
+            self.life.broken.append(f"{message} met what had ended, or another")
         if isinstance(message, Answer):
             if message.reply is not None:
                 message.reply.offer("put off")
             return None
-        if self.is_over or self.is_handling:
-            self.life.broken.append(f"{message} met what had ended, or another")
         self.life.begin(self.actor_urn, message)
         if message.harm in PLAIN:
             return self.act(message)
@@ -208,9 +208,15 @@ class Culprit(Actor):
             "put off": lambda: self.after(0.1, Answer(self.defer_reply())),
             "put off, raise": lambda: crash(self.defer_reply()),
             "stop": self.stop,
-            "kill": self.actor_ref.kill,
+            "kill": self.kill_itself,
         }
         acts.get(message.harm, bool)()
+
+    def kill_itself(self) -> None:
+        """End, with something in the system lane that must not be handled; P12."""
+        self.note(Answer(None))
+        self.actor_ref.kill()
+        self.is_over = True
 
     async def act_slowly(self, message: Message) -> str:
         try:
