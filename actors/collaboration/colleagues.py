@@ -27,8 +27,8 @@ from actors.delegation.messages import (
     ConsultationResult,
     book_key,
 )
+from actors.hooks.asker import ask_about
 from actors.hooks.chain import HookPart
-from actors.hooks.outgoing import ask_about
 from actors.messages.inbound import DelegationChain, SentFile, ToolCall
 from actors.protocol import StartTurn
 from actors.rules.groups.access import may_use

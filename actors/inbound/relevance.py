@@ -35,8 +35,8 @@ from actors.rules.groups.overheard import (
 from actors.rules.groups.relevance import FAILS
 from actors.rules.groups.routes import NO_GROUP, RoutingTable
 from actors.rules.prompt.untrusted import of_person, with_quote
-from actors.turn.calling import CallOwner, ModelAnswered, ModelCalls
 from actors.turn.request import recent
+from actors.turn.round import CallOwner, ModelAnswered, ModelCalls
 from runtime.actor.actor import Actor
 from runtime.actor.messages import Keyed
 from runtime.errors import StoreError

@@ -15,7 +15,7 @@ How long one question goes on when the models it is put to fail.
 
 Pure. Within one round each backend is asked once at most. When none is left, the
 next round begins after a wait, if that is short; a longer one is for the durable
-retry of the message. `actors/turn/calling.py` carries it out.
+retry of the message. `actors/turn/round.py` carries it out.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ from actors.protocol import (
 from actors.rules.prompt import compaction
 from actors.rules.text.secrets import redacted
 from actors.services import Services
-from actors.turn.calling import CallOwner, ModelAnswered, ModelCalls
 from actors.turn.machine import ModelFailed
+from actors.turn.round import CallOwner, ModelAnswered, ModelCalls
 from runtime.actor.actor import Actor
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError

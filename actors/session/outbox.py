@@ -13,7 +13,7 @@ import msgspec
 
 from actors import names
 from actors.agents.messages import Hired
-from actors.hooks.outgoing import tell_finished
+from actors.hooks.asker import tell_finished
 from actors.journal import answers, commits, commits as journal
 from actors.journal.history import Event, History
 from actors.journal.notices import wake_notifiers

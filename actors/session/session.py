@@ -10,7 +10,7 @@ The session takes messages and carries out what its parts decide:
 - `outbox.py` stores each answer, one after the other, and then sends it;
 - `lifecycle.py` shortens the conversation and ends it;
 - `consent.py` asks people whether a tool may run;
-- `actors/hooks/hearing.py` has hooks asked about a message that is about to be heard.
+- `actors/hooks/asker.py` has hooks asked about a message that is about to be heard.
 
 Everything that a turn says to people passes through the session: drafts through the
 sanitiser, the answer through the parser of markers and the store.
@@ -28,8 +28,8 @@ from actors.agents.agent import SessionStarted
 from actors.agents.messages import PersonaReplaced
 from actors.agents.persona import Persona
 from actors.commands import dispatch as desk, registry
+from actors.hooks.asker import HookedMessage, SessionHooks
 from actors.hooks.book import HooksAnswered
-from actors.hooks.hearing import HookedMessage, SessionHooks
 from actors.journal import answers
 from actors.journal.answers import PendingMessage, without
 from actors.journal.history import History, read_history

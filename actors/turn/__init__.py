@@ -6,11 +6,10 @@ carries out calls of tools, `request` keeps the request short enough.
 """
 
 __all__ = [
-    "calling",
     "files",
     "machine",
-    "permissions",
     "request",
+    "round",
     "scheduled",
     "steering",
     "steps",

@@ -13,7 +13,7 @@ import msgspec
 
 from actors.agents.persona import Persona
 from actors.errors import ToolError
-from actors.hooks.hearing import worded_files
+from actors.hooks.asker import worded_files
 from actors.journal.plan import NOTHING, Carried
 from actors.messages.inbound import Inbound, Media, SentFile, ToolResult
 from actors.messages.keys import owner_of

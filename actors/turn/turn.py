@@ -20,7 +20,7 @@ from actors.agents.persona import Persona
 from actors.collaboration.colleagues import Colleagues
 from actors.collaboration.tools import tools_of
 from actors.delegation.rulings import kept_apart
-from actors.hooks.outgoing import asked_about
+from actors.hooks.asker import asked_about
 from actors.journal.plan import AgentPlan, Carried
 from actors.messages.inbound import Inbound, ToolCall, TranscriptLine
 from actors.messages.usage import total

@@ -39,7 +39,7 @@ from actors.rules.prompt import build as rules, skills as skill_rules, transcrip
 from actors.rules.prompt.brief import NO_MEMORIES, Memories
 from actors.rules.prompt.build import Layer, tokens
 from actors.rules.prompt.window import fitted
-from actors.turn import permissions
+from actors.turn import tools
 from actors.turn.request import brief_of, memories_of, partners_of, tasks_of, window_of
 from connectors.admin.conversations import events_of
 from connectors.admin.display import when
@@ -403,7 +403,7 @@ def may_use(
 ) -> bool:
     """Return whether the model is told of a tool."""
     there = config.collaboration.tools
-    found = permissions.judge(tool, persona, asked, config.permissions, there)
+    found = tools.judge(tool, persona, asked, config.permissions, there)
     return found.need != "deny"
 
 

@@ -218,14 +218,14 @@ PROMISES = (
     ),
     Mutant(
         "hooks: tasks handed on by a tool as they were",
-        "actors/hooks/outgoing.py",
+        "actors/hooks/asker.py",
         '            reworded(each, lambda text: word("task", text))\n',
         "            reworded(each, lambda text: text)\n",
         STRUCK,
     ),
     Mutant(
         "hooks: captions of files as they were",
-        "actors/hooks/outgoing.py",
+        "actors/hooks/asker.py",
         '        caption = word("file", each.caption) if each.caption else ""\n',
         "        caption = each.caption\n",
         STRUCK,

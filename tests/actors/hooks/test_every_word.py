@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from actors.hooks import outgoing
+from actors.hooks import asker
 from actors.hooks.book import HookBook, about, patience
 from actors.hooks.chain import HookPart, HooksOutcome, HookSpec
 from actors.inbound.hooks import beside, left, without_words
@@ -81,11 +81,11 @@ def test_no_part_of_an_answer_keeps_a_word_that_hooks_take_out(
         return struck(part, text)
 
     answer, said = finished(**changes)
-    result = outgoing._in_words(answer, said, word)
+    result = asker._in_words(answer, said, word)
     assert asked == [kind] * bool(kind)  # thoughts and names are for nobody then
     assert WORD not in repr(result)
     assert result.text == ""
-    same = outgoing._in_words(answer, said, as_it_is)
+    same = asker._in_words(answer, said, as_it_is)
     assert same.carried == answer.carried
     assert same.delegations == answer.delegations
     assert same.said is not None
@@ -94,7 +94,7 @@ def test_no_part_of_an_answer_keeps_a_word_that_hooks_take_out(
 
 def test_a_plan_of_which_hooks_leave_nothing_is_none() -> None:
     answer, said = finished(carried={"plan": AgentPlan("secret", 5)})
-    result = outgoing._in_words(answer, said, nothing)
+    result = asker._in_words(answer, said, nothing)
     assert result.carried.plan is None
 
 

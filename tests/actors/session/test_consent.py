@@ -15,8 +15,8 @@ from actors.config.limits import ApprovalConfig
 from actors.messages.inbound import ToolCall, ToolSpec
 from actors.protocol import ApprovalDecided, ApprovalResult, RequestApproval, StartTurn
 from actors.session.consent import DECIDED_WITHIN, GONE, MOST_LASTING, NOBODY
-from actors.turn.permissions import GRACE, LOST, ToolPermissions
 from actors.turn.steps import StepJournal
+from actors.turn.tools import GRACE, LOST, ToolPermissions
 from tests.fakes.actors.neighbours import ROOM, anna, make_services, probe, words
 from tests.fakes.actors.room import open_room
 from tests.fakes.company.furnished import changed

@@ -19,7 +19,7 @@ from actors.protocol import (
     TurnPaused,
 )
 from actors.session.attempt import PermitLease
-from actors.turn.permissions import LOST, PermitPauses
+from actors.turn.tools import LOST, PermitPauses
 from tests.fakes.actors.neighbours import of_kind, probe, words
 from tests.support.puppet import Puppet, do, virtual
 

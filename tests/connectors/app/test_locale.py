@@ -40,9 +40,9 @@ from actors.session import (
     stop as stopping,
 )
 from actors.turn import machine as turn_rules, request as room, turn
-from actors.turn.calling import NOBODY, REASONS, TOO_LONG
 from actors.turn.limits import TokenAllowance
 from actors.turn.machine import SEES_NOTHING, ModelFailed
+from actors.turn.round import NOBODY, REASONS, TOO_LONG
 from connectors.app.assembly import CATALOGUE, LOCALE, load_voices
 from connectors.config.shipped import shipped_settings
 from runtime.testing import Reports, open_test_system

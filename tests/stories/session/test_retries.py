@@ -17,7 +17,7 @@ from actors.journal.records import UsageRecord
 from actors.messages.deliveries import Abilities
 from actors.messages.inbound import ToolResult, ToolSpec
 from actors.messages.state import RetryPolicy
-from actors.turn.calling import NOBODY
+from actors.turn.round import NOBODY
 from runtime.testing import CrashError
 from tests.fakes.company.company import (
     EPOCH,
