@@ -395,7 +395,9 @@ class CompanyNode:
         for row in sorted(look.nodes, key=lambda row: row.id):
             card = known[row.id].card if row.id in known else NodeCard()
             is_up = row.state == "up"
-            nodes.append(KnownNode(row.id, row.state, row.beat, card, is_up))
+            nodes.append(
+                KnownNode(row.id, row.state, row.beat, card, is_up, row.is_drained)
+            )
         return all_ways(self._config, nodes, look.leases)
 
     # --- showing life -----------------------------------------------------------------
@@ -463,10 +465,10 @@ class CompanyNode:
         self._seen = look
         if await self._give_up(plan.drain):
             return True
-        drained = {row.id for row in look.nodes if row.is_drained}
         going = [row for row in look.leases if row.wanted not in {"", row.owner}]
+        open_now = self._open_until_given(look)
         self._is_moving = any(
-            row.name == COMPANY and row.owner not in drained for row in going
+            row.name == COMPANY and row.owner not in open_now for row in going
         )
         if COMPANY in plan.end or (self.is_sharing and plan.end):
             self._lose(f"another node has {plan.end[0]}")
@@ -484,6 +486,14 @@ class CompanyNode:
             self._begin()
         self._tell()
         return has_moved
+
+    def _open_until_given(self, look: NodesLook) -> set[str]:
+        """Name the nodes that give their work away with open doors.
+
+        None if work is not shared: then the whole company of a drained node ends first.
+        """
+        drained = {row.id for row in look.nodes if row.is_drained}
+        return drained if self.is_sharing else set()
 
     def _plan(self, at: float, look: NodesLook) -> MembershipPlan:
         membership, begun = self._membership, self._begun(look)
@@ -546,8 +556,7 @@ class CompanyNode:
         owned = [row for row in look.leases if row.owner in beats]
         self._owners = {row.name: row.owner for row in owned}
         staying = {row.owner for row in owned if row.wanted in {"", row.owner}}
-        # Doors of a drained node are open until it has nothing.
-        staying |= {row.id for row in look.nodes if row.is_drained}
+        staying |= self._open_until_given(look)
         self._leaving = frozenset(row.owner for row in owned) - staying
         lives = frozenset((x.id, x.incarnation) for x in look.nodes if x.state == "up")
         is_new = owner != self._owner or owner not in self._known

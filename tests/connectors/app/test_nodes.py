@@ -235,6 +235,34 @@ async def test_a_node_knows_where_the_others_work_and_gets_what_they_leave(
                 assert len(b.parts()[0]) == PARTS
 
 
+async def test_a_node_that_is_drained_is_shown_so_and_nobody_is_sent_to_closed_doors(
+    tmp_path: Path,
+) -> None:
+    emptied()
+    page: dict[str, ConnectorConfig] = {"page": PageConfig(port=free_port())}
+    first, second = (
+        replace(settings(tmp_path, name), connectors=page) for name in ("a", "b")
+    )
+    with trio.fail_after(PATIENCE):
+        async with open_node(first) as a, open_node(second) as b:
+            await a.wait_seat()
+            while b.owner != "a":
+                await b.wait_changed(0.1)
+            await b.place_of("page")
+            await a.be_drained()
+            await a.wait_wanted()  # then the company ends, and its doors are closed
+            await b.look()
+            with trio.CancelScope() as now:
+                now.cancel()
+                pytest.fail(f"sent to {await b.place_of('page')}")
+            await a.hand_over()
+            await b.wait_seat()
+            assert {x.listed.name: x.listed.state for x in b.ways()} == {
+                "a": "is drained",
+                "b": RUNS,
+            }
+
+
 SHARED, OTHER = "anna/http/lobby//sam", "anna/websocket/lobby//sam"
 
 

@@ -34,6 +34,7 @@ from connectors.web.page.words import (
     wanted,
 )
 from runtime.config import loader
+from runtime.postgresql.nodes import KnownNode, NodeCard
 from runtime.store import database
 from tests.fakes.web.page import ANNA, form_of, open_page
 
@@ -108,7 +109,14 @@ ANSWERS = (
 )
 REFUSALS = {warden.STORE, warden.ROOT, warden.SHARED, warden.INNER, warden.DOWN}
 SHOWN_STATUSES = (400, 401, 403, 404, 405, 409, 410, 413, 429, 500, 503, 507)
+NODES = [
+    KnownNode("a", state, 1, NodeCard(), state != "left", is_drained)
+    for state in ("up", "left", "fenced")
+    for is_drained in (False, True)
+]
+BOTH = (False, True)
 NAMED = {
+    *(nodes.state_of(x, y, has_work=z) for x in NODES for y in "ab" for z in BOTH),
     *(HTTPStatus(each).phrase for each in SHOWN_STATUSES),
     *(each.replace("_", " ") for each in (*CATEGORIES, "fact")),
     *get_args(Kind),
