@@ -196,8 +196,8 @@ class LimitsConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     drain_timeout: Annotated[float, Meta(ge=0, le=3_600)] = 10.0
     """Seconds for which `serve` keeps answering after it was told to stop; the rest is
-    answered after the next start, or by another node. So long a connector that moves to
-    another node, changes or goes waits for what is under way, too.
+    answered after the next start, or by another node. A connector that changes, is
+    removed or moves to another node has as long to finish what is under way.
     """
 
     max_message_chars: Count = 100_000

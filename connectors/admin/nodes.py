@@ -346,11 +346,13 @@ class NodeCircle:
         Args:
             within: seconds that each has.
         """
+        asked = list(ways)
+        if not asked:
+            return []
         import httpx  # noqa: PLC0415  a server that asks nobody needs none
 
         body = msgspec.json.encode(question)
         found: dict[str, NodeReply] = {}
-        asked = list(ways)
 
         async def ask(client: httpx.AsyncClient, way: NodeWay) -> None:
             found[way.listed.name] = await self._ask(client, way, body, within)

@@ -114,8 +114,6 @@ def ask_all(
         if way.listed.name in names or not names
     ]
     circle = NodeCircle("", receipt_key.load(Path(app.store.path)), lambda: ways)
-    if not ways:
-        return []
     return run_interruptible(circle.ask, question, ways, COMMAND_WITHIN)
 
 
