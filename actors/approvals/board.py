@@ -130,8 +130,11 @@ class ApprovalBoard:
     def is_elsewhere(self, approval: OpenApproval) -> bool:
         """Whether a call waits at another node."""
         known = self._open.get(approval.id)
-        is_it = known is not None and known.posted.approval == approval
-        return is_it and known is not None and known.session is None
+        return (
+            known is not None
+            and known.session is None
+            and known.posted.approval == approval
+        )
 
     def note_shown(self, question: str, at: float) -> None:
         """Learn that a delivery stands in its chat; nothing happens if it asks nothing.

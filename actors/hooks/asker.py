@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from actors.protocol import Finished
     from actors.services import Services
 
+LOG = EventLog("hooks")
 
 KINDS: dict[type[Action], PartKind] = {Delegation: "task", SendFile: "file"}
 """Kinds of the texts of inline directives; of all others: `directive`."""
@@ -251,8 +252,6 @@ def worded_reminder(
         return answers.without_notice(answer)
     return answers.reminder(msgspec.structs.replace(inbound, text=passed.text), persona)
 
-
-LOG = EventLog("hooks")
 
 # Chosen: the hook's own actor knows why it took too long, and reports first.
 GRACE = 1.0

@@ -14,7 +14,7 @@ import msgspec
 
 from actors import names
 from actors.agents.agent import ASK_AGAIN, BROKE
-from actors.journal import answers, commits, notices, notices as telling
+from actors.journal import answers, commits, notices
 from actors.journal.answers import Answer
 from actors.journal.notices import wake_notifiers
 from actors.journal.outbox import silent_result
@@ -46,6 +46,9 @@ from runtime.actor.messages import Keyed
 from runtime.store.rows import Commit, Committed, Entry, Receipt, SettledState
 from runtime.telemetry.logs import EventLog
 
+LOG = EventLog("bounce")
+DROPPED = EventLog("router")
+
 
 def unwrapped(letter: DeadLetter) -> object:
     """Give the message of a dead letter, without the key it was sent to."""
@@ -73,8 +76,6 @@ def is_owed_an_answer(letter: DeadLetter) -> bool:
         case _:
             return False
 
-
-LOG = EventLog("bounce")
 
 SORRY = "⚠️ I could not take this message. Please try again later."
 UNSAID = "the transport broke each time it was to say this"
@@ -151,7 +152,7 @@ class Undeliverable(Actor):
         answer = answers.apology(inbound, SORRY, reason, self._services.ids)
         answer = answers.localised(answer, self._services)
         services = self._services
-        told = telling.of_unanswered(answer, services)
+        told = notices.of_unanswered(answer, services)
         tell, metrics = self.tell, self._services.metrics
         connector = inbound.address.connector
 
@@ -211,8 +212,6 @@ class Undeliverable(Actor):
 
         self._committer.submit(self, make, done)
 
-
-DROPPED = EventLog("router")
 
 TOLD_ONCE = frozenset({"not_permitted", "no_default_agent"})
 """Reasons for dropping a message that hold for the sender's next ones, too."""

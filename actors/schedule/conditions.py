@@ -166,7 +166,7 @@ class Conditions:
         return Obstacles("busy") if is_busy else None
 
     async def _at_work_elsewhere(self, sessions: str) -> bool:
-        """Ask the other nodes likewise; this chat is only on this one."""
+        """Ask the other nodes the same: they may work on other chats of the agent."""
         said = await self._services.duties.ask(IsWorking(sessions))
         for why in said.silent:
             LOG.warning("nobody says who is at work", why=why)

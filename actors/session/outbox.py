@@ -14,7 +14,7 @@ import msgspec
 from actors import names
 from actors.agents.messages import Hired
 from actors.hooks.asker import tell_finished
-from actors.journal import answers, commits, commits as journal
+from actors.journal import answers, commits
 from actors.journal.history import Event, History
 from actors.journal.notices import wake_notifiers
 from actors.journal.parts import entries_of
@@ -203,8 +203,8 @@ class SessionOutbox:
             case answers.Aside():
                 return (), commits.as_aside(answer, now)
             case answers.ChapterEntry():
-                event = journal.as_chapter(answer, history)
-                return (event,), journal.as_entry(answer, event, history, services)
+                event = commits.as_chapter(answer, history)
+                return (event,), commits.as_entry(answer, event, history, services)
             case answers.Answer():
                 events = commits.as_events(answer)
                 return events, commits.as_exchange(answer, history, services, events)

@@ -5,8 +5,8 @@ A turn that only waits is set aside, and others run beside it.
 The session takes messages and carries out what its parts decide:
 
 - `queue.py` says whose turn it is; `line.py` keeps the messages that are not settled;
-- `running_turns.py` holds the turns that run; `attempt.py` is one of them;
-- `running_turns.py` makes the answer that settles a turn;
+- `running_turns.py` holds the turns that run, and makes the answer that settles each;
+- `attempt.py` is one of them;
 - `outbox.py` stores each answer, one after the other, and then sends it;
 - `lifecycle.py` shortens the conversation and ends it;
 - `consent.py` asks people whether a tool may run;

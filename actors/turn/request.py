@@ -83,6 +83,8 @@ if TYPE_CHECKING:
     from runtime.store.port import Entries, Store
     from runtime.store.rows import Answered, StoredDelivery
 
+LOG = EventLog("turn")
+
 
 class PromptBuilder:
     """Builds the requests of one turn.
@@ -264,8 +266,6 @@ def place_of(inbound: Inbound, persona: Persona) -> ChatBrief:
         reply_style=persona.reply_styles.get(inbound.platform),
     )
 
-
-LOG = EventLog("turn")
 
 # Chosen: after its condenser the session stores one commit, and the disk may be slow.
 SHORTENED_WITHIN = 30.0

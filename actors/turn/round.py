@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from actors.agents.persona import Persona
     from actors.config.routes import RoutingConfig
 
+LOG = EventLog("turn")
 
 Fits = Callable[[int, ModelOffer], bool]
 """Whether a request may go to a model."""
@@ -447,8 +448,6 @@ def from_answer(answer: str, routing: RoutingConfig, own: str) -> AnswerPlan:
         return AnswerPlan(routing.strong or own, steps)
     return AnswerPlan(routing.cheap or own)
 
-
-LOG = EventLog("turn")
 
 Event = rules.ModelReplied | rules.ModelFailed
 

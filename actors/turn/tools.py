@@ -43,7 +43,7 @@ from actors.protocol import (
 )
 from actors.rules.markers.actions import Delegation
 from actors.rules.markers.descriptions import SPOKEN_TO, Mode
-from actors.rules.prompt import tools as safe_tools, tools as tool_notice
+from actors.rules.prompt import tools as prompt_tools
 from actors.rules.prompt.tools import DELEGATE
 from actors.rules.prompt.transcript import SEND_FILE
 from actors.services import Services
@@ -153,8 +153,8 @@ def judge(
     """
     inbound, mode = asked
     config = persona.config
-    if mode in SPOKEN_TO and not safe_tools.is_safe(tool, there):
-        return permissions.PermissionDecision("deny", safe_tools.NOT_THERE)
+    if mode in SPOKEN_TO and not prompt_tools.is_safe(tool, there):
+        return permissions.PermissionDecision("deny", prompt_tools.NOT_THERE)
     caller = permissions.Caller(
         agent=persona.name,
         connector=inbound.address.connector,
@@ -275,10 +275,10 @@ class ToolPermissions:
             turn_id=self._start.turn_id,
             call_id=call.id,
             key=key,
-            tool=safe_tools.name_of(tool.name),
+            tool=prompt_tools.name_of(tool.name),
             effect=tool.effect,
-            summary=safe_tools.summary(
-                call, self._services.redact, safe_tools.MOST_ASKED
+            summary=prompt_tools.summary(
+                call, self._services.redact, prompt_tools.MOST_ASKED
             ),
         )
         timeout = self._services.approvals.timeout + GRACE
@@ -507,7 +507,7 @@ class ToolCalls:
             return rules.ToolReturned(call.id, text, is_error=True)
         async with self._slots:
             if self._persona.config.show_tool_calls:
-                text = tool_notice.started(call, self._services.redact)
+                text = prompt_tools.started(call, self._services.redact)
                 self._words.note(key, text, "tool")
             result = await self._execute(tool, call)
             result = await with_images(result, call.name, self._persona, self._services)
@@ -562,7 +562,7 @@ class ToolCalls:
                 is_error=result.is_error or call.name == SEND_FILE,
                 files=result.files[:room],
             )
-        text = tool_notice.bound(
+        text = prompt_tools.bound(
             result.text, self._services.tool_calls.max_result_chars
         )
         images = fitting(result.images)

@@ -35,7 +35,7 @@ from actors.rules.prompt.tools import DELEGATE, OF_COLLEAGUES
 from actors.rules.prompt.transcript import SEND_FILE
 from actors.schedule import decisions as decision
 from actors.services import Services
-from actors.turn import machine as rules, machine as turn
+from actors.turn import machine as rules
 from actors.turn.actions import carry_out
 from actors.turn.files import (
     OutgoingFiles,
@@ -58,6 +58,7 @@ from runtime.actor.actor import Actor
 from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog, Quoted
 
+LOG = EventLog("turn")
 PLANS = EventLog("autonomous")
 
 PLANNER_TRIES = 3
@@ -129,10 +130,10 @@ class Planner:
         why = ""
         for _ in range(PLANNER_TRIES):
             if self._allowance.is_over:
-                return as_failed(turn.Fail(self._allowance.used_up, "allowance"))
+                return as_failed(rules.Fail(self._allowance.used_up, "allowance"))
             said = await self._asking.ask(lines, ())
-            if isinstance(said, turn.ModelFailed):
-                return as_failed(turn.fail(said))
+            if isinstance(said, rules.ModelFailed):
+                return as_failed(rules.fail(said))
             self._rounds += 1
             self._allowance.take(said.usage)
             found = decision.read(said.text)
@@ -166,8 +167,6 @@ class Planner:
             why=Quoted(found.why),
         )
 
-
-LOG = EventLog("turn")
 
 PLAN_LASTS = 3_600.0
 """Seconds after which a plan that nobody has begun is not carried out any more."""

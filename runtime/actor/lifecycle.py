@@ -284,7 +284,7 @@ def end(cell: Cell, exit_: Exit) -> None:
         if waiting is None:
             _ended(cell)
             return
-    if waiting is None:
+    if waiting is None:  # children are to be ended, also by an actor that is killed
         cell.scope = trio.CancelScope()
     else:
         open_scope(cell)

@@ -244,7 +244,7 @@ def every(
         # Why not `period` from now: a loop that is late would be later each time.
         now = owner.kernel.now()
         due = timer.due + period * ((now - timer.due) // period + 1)
-        # Why the least: so many of a very short period passed that none can be counted.
+        # Why a minimum: dividing by a tiny period may give infinity.
         due = min(now + period, due)
         timer = call_at(due, fire, owner, survives=survives_restart)
         if not notice.is_waiting:

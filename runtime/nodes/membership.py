@@ -167,9 +167,9 @@ class MembershipPlan(msgspec.Struct, frozen=True):
 
 
 def is_still(seen: NodeRow, row: NodeRow) -> bool:
-    """Whether a node shows no life since it was seen.
+    """Whether a node has shown no life since it was seen.
 
-    What operators have it do is none.
+    That operators drained or resumed it is no sign of life.
     """
     return msgspec.structs.replace(seen, is_drained=row.is_drained) == row
 

@@ -119,8 +119,8 @@ class JobQueue:
         self._bell = threading.Lock()
         self._bell.acquire()
         self._refusal: str | None = None
-        self.death = ""
         self._refused_as = StoreUnavailableError
+        self.death = ""
         """Why the thread ended badly, so that nothing will ever be taken; empty as
         long as it lives."""
 
