@@ -16,7 +16,6 @@ from actors import names
 from actors.agents.agent import ASK_AGAIN, BROKE
 from actors.journal import answers, commits, notices
 from actors.journal.answers import Answer
-from actors.journal.notices import wake_notifiers
 from actors.journal.outbox import silent_result
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Inbound
@@ -158,7 +157,7 @@ class Undeliverable(Actor):
 
         def stored() -> None:
             metrics.messages.add(1, connector, "dead")
-            wake_notifiers(self.find, told)
+            notices.wake_notifiers(self.find, told)
             for delivery in answer.deliveries:
                 tell(names.connector(connector), Deliver(delivery))
 

@@ -58,7 +58,7 @@ def parse(text: str) -> tuple[ChecklistItem, ...]:
     for (level, domain, lines), after in zip(sections, [*levels[1:], 0], strict=True):
         if not over or level <= over:
             over = level if domain.casefold() in _OVER else 0
-        if not over:
+        if lines and not over:
             found += _items(lines, domain, is_explained=0 < level < after)
     return tuple(found)
 

@@ -161,16 +161,12 @@ class Conditions:
             return None
         sessions = sessions_of(it, unless)
         is_busy = await is_at_work(self._scheduler.find, sessions)
-        if not is_busy and unless == "agent":
-            is_busy = await self._at_work_elsewhere(sessions)
+        if not is_busy and unless == "agent":  # other nodes may work on its other chats
+            said = await self._services.duties.ask(IsWorking(sessions))
+            for why in said.silent:
+                LOG.warning("nobody says who is at work", why=why)
+            is_busy = b"true" in said.answers
         return Obstacles("busy") if is_busy else None
-
-    async def _at_work_elsewhere(self, sessions: str) -> bool:
-        """Ask the other nodes the same: they may work on other chats of the agent."""
-        said = await self._services.duties.ask(IsWorking(sessions))
-        for why in said.silent:
-            LOG.warning("nobody says who is at work", why=why)
-        return b"true" in said.answers
 
     async def _listed(self, it: Appointment, config: AgentConfig) -> ConditionCheck:
         """Read what there is to look after; by settings also from the file."""
@@ -188,7 +184,9 @@ class Conditions:
         if len(items) > most:
             left = len(items) - most
             LOG.warning("checklist too long", agent=it.agent, left_out=left)
-        items = checklist.with_asked(items[:most], it.items)
+        items = items[:most]
+        if it.items:
+            items = checklist.with_asked(items, it.items)
         groups = checklist.grouped(items, settings.max_groups)
         if not (groups or it.text):
             return ConditionCheck(Obstacles("empty"))

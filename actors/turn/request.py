@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from runtime.store.rows import Answered, StoredDelivery
 
 LOG = EventLog("turn")
+RECALLS = EventLog("memory")
 
 
 class PromptBuilder:
@@ -411,8 +412,6 @@ class ConversationWindow:
             return None
         return shortened
 
-
-RECALLS = EventLog("memory")
 
 NOTHING = RecalledFacts()
 

@@ -315,32 +315,27 @@ class ModelCalls(msgspec.Struct, eq=False):
             if is_untold:
                 usage = read + Usage(0, hears.tokens)
             spent = reserved.spent(usage, is_reckoned=is_untold)
-            if self._services.trace is not None:
+            if (trace := self._services.trace) is not None:
                 seconds = clock.monotonic() - began
-                self._trace(request, spent, seconds, outcome)
+                trace(self._step(request, spent, seconds, outcome))
             self._end(reserved, outcome, spent, retry_after, why)
             hears.pay(self.spent)
         return answer
 
-    def _trace(
+    def _step(
         self, request: ModelRequest, spent: Spent, seconds: float, outcome: Outcome
-    ) -> None:
-        """Report a call to tracing."""
-        trace = self._services.trace
-        if trace is not None:
-            trace(
-                TracedStep(
-                    stage="model",
-                    correlation_id=request.correlation_id,
-                    seconds=seconds,
-                    name=spent.model,
-                    agent=request.agent,
-                    turn=self._whose.turn,
-                    outcome=outcome,
-                    model=spent.provider,
-                    usage=spent.usage,
-                )
-            )
+    ) -> TracedStep:
+        return TracedStep(
+            stage="model",
+            correlation_id=request.correlation_id,
+            seconds=seconds,
+            name=spent.model,
+            agent=request.agent,
+            turn=self._whose.turn,
+            outcome=outcome,
+            model=spent.provider,
+            usage=spent.usage,
+        )
 
     def _end(
         self,

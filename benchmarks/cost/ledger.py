@@ -1,10 +1,9 @@
 """`python -m benchmarks cost`: what one message costs, counted to the last call.
 
 Every figure is the same on each machine and in each run, so that a test can compare it
-with the bounds in `benchmarks/cost.json` without any tolerance. (The calls of a start
-alone have one of a hundredth.) `--save` lowers the
-bounds to what was counted. A bound is raised by `--save --because "…"` only; the reason
-is kept beside it.
+with the bounds in `benchmarks/cost.json` without any tolerance; only the calls of a
+start may be a hundredth more. `--save` lowers the bounds to what was counted. A bound
+is raised by `--save --because "…"` only; the reason is kept beside it.
 
 Calls in libraries depend on their release and Python's: they are compared only where
 these are the ones of the file.
