@@ -44,6 +44,9 @@ PRUNE_EVERY = 3600.0
 PRUNE_LIMIT = 1000
 LOOK_EVERY = 2.0
 
+TOLD_EVERY = 150
+"""Probes of a disk that stays full, for one line in the log: five minutes."""
+
 READERS: tuple[tuple[frozenset[str], str, object], ...] = (
     (frozenset({PERSON, ALIAS}), names.PEOPLE, ForgetPeople()),
     (frozenset({PAIRING, GUEST}), names.PAIRING, ReadGuests()),
@@ -133,6 +136,8 @@ class Keeper(Actor):
         self._connectors = connectors
         self._webhooks = webhooks
         self._duties = duties
+        self._failures = 0
+        """Probes that failed one after the other."""
 
     async def on_start(self) -> None:
         """Begin to look after the store."""
@@ -211,6 +216,10 @@ class Keeper(Actor):
         except CorruptError:
             pass  # final, and told where it was found
         except StoreError as error:
-            LOG.warning("the store is not well", why=str(error))
+            if self._failures % TOLD_EVERY == 0:
+                count = self._failures + 1
+                LOG.warning("the store is not well", probes=count, why=str(error))
+            self._failures += 1
         else:
-            LOG.info("the store is well again")
+            LOG.info("the store is well again", probes=self._failures + 1)
+            self._failures = 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 from typing import TYPE_CHECKING
 
 import trio.testing
@@ -13,12 +15,14 @@ from actors.operations.keeper import (
     KEEP_DEDUP,
     LOOK_EVERY,
     PRUNE_EVERY,
+    TOLD_EVERY,
     Keeper,
 )
 from actors.protocol import DrainOutbox, RouteArrived, RouteUnanswered
 from actors.services import Duties
 from runtime.errors import StoreUnavailableError
 from runtime.store.rows import Commit, Record, Settle
+from runtime.telemetry.logs import FIELDS
 from tests.fakes.actors.neighbours import probe
 from tests.fakes.company.company import EPOCH, TrioClock
 from tests.fakes.store.in_memory import MemoryStore
@@ -26,6 +30,8 @@ from tests.support.puppet import virtual
 from tests.support.store.rows import heard
 
 if TYPE_CHECKING:
+    import pytest
+
     Clock = trio.testing.MockClock
 
 
@@ -173,6 +179,26 @@ async def test_a_disk_is_tried_until_it_is_well(autojump_clock: Clock) -> None:
         assert not store.healthy
         await trio.sleep(LOOK_EVERY)
         assert store.healthy
+
+
+async def test_a_disk_that_stays_full_is_told_at_the_change_and_then_rarely(
+    autojump_clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = MemoryStore(fails_at=range(1, TOLD_EVERY + 10))
+    with contextlib.suppress(StoreUnavailableError):
+        await store.probe()
+    caplog.set_level(logging.INFO)
+    async with virtual(autojump_clock) as system:
+        system.spawn(Keeper(store, SureClock(TrioClock())))
+        await trio.sleep((TOLD_EVERY + 20) * LOOK_EVERY)
+        assert store.healthy
+    said = [each for each in caplog.records if "the store is" in each.getMessage()]
+    assert [each.levelname for each in said] == ["WARNING", "WARNING", "INFO"]
+    assert [getattr(each, FIELDS)["probes"] for each in said] == [
+        1,
+        TOLD_EVERY + 1,
+        TOLD_EVERY + 9,
+    ]
 
 
 async def test_a_store_that_cannot_forget_is_no_end(autojump_clock: Clock) -> None:
