@@ -154,8 +154,15 @@ def find_settings(
 
     Raises:
         click.UsageError: no file is named, and none is where it usually is.
+        SettingsError: a file is named that is not there.
     """
     if given is not None:
+        if is_missing(given):
+            # Why here: `callboard --version` needs none of it.
+            from runtime.errors import SettingsError  # noqa: PLC0415
+
+            text = "cannot be read: No such file or directory"
+            raise SettingsError(text, file=str(given), hint=near_settings(given))
         return FoundSettings(given)
     usual = folder / USUAL_NAME
     if usual.is_file():
@@ -169,6 +176,29 @@ def find_settings(
         f"{USUAL_NAME} here with `callboard init`. To try it without a key: "
         f"callboard chat --config {offline}"
     )
+
+
+def is_missing(path: Path) -> bool:
+    """Whether nothing has this path; what may not be looked at is not missing."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def near_settings(path: Path) -> str:
+    """Write the hint for a settings file that is not there: which files are near."""
+    from runtime.config.messages import close_to  # noqa: PLC0415  as above
+
+    try:
+        known = [each.name for each in path.parent.iterdir() if each.suffix == ".toml"]
+    except OSError:
+        return f"there is no folder {path.parent} that can be read"
+    see = f"ls {path.parent}/*.toml"
+    return close_to(path.name, known, see) if known else "`callboard init` makes one"
 
 
 def nearer(path: Path, folder: Path) -> Path:

@@ -82,9 +82,7 @@ def command(
     ).value
     database = Path(settings.store.path)
     known = tuple(settings.agents)
-    if socket_beside(database).is_socket() and run_interruptible(
-        _attach, hello, database
-    ):
+    if is_served(database) and run_interruptible(_attach, hello, database):
         return
     with loaded(config, log_level, may_fall_back=True) as source:
         if agent and agent not in known:
@@ -93,6 +91,17 @@ def command(
             )
         erase_ordered(source.settings.value.store)
         run_interruptible(_run, source, hello)
+
+
+def is_served(database: Path) -> bool:
+    """Whether a process listens beside a database, or left its socket there.
+
+    False where this user may not look: the store then names the folder, and what to do.
+    """
+    try:
+        return socket_beside(database).is_socket()
+    except OSError:
+        return False
 
 
 async def _attach(hello: TerminalHello, database: Path) -> bool:

@@ -235,7 +235,7 @@ def test_the_schema_knows_every_table_and_says_what_settings_mean(
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("given.toml", "given.toml"), (None, "callboard.toml")],
+    [("pyproject.toml", "pyproject.toml"), (None, "callboard.toml")],
 )
 def test_a_named_file_comes_before_the_usual_one(
     name: str | None, expected: str, tmp_path: Path
@@ -245,6 +245,14 @@ def test_a_named_file_comes_before_the_usual_one(
     found = find_settings(given, tmp_path, may_fall_back=True)
     assert found.path == Path(expected)
     assert found.note == ""
+
+
+def test_chat_names_a_database_that_it_may_not_look_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = f"{'x' * 300}/callboard.db"  # as with a folder of somebody else's
+    assert run(["chat", "--config", OFFLINE, "--set", f"store.path={path}"]) == 1
+    assert "callboard.db cannot be used" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -266,13 +274,32 @@ def test_without_any_settings_chat_falls_back_and_says_so(tmp_path: Path) -> Non
         find_settings(None, tmp_path)
 
 
-def test_the_environment_may_name_the_file(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("named", "hint"),
+    [
+        (
+            "conpany.toml",
+            "did you mean 'company.toml'? known: company.toml, other.toml",
+        ),
+        ("empty/company.toml", "`callboard init` makes one"),
+        ("gone/company.toml", "there is no folder gone that can be read"),
+    ],
+)
+def test_a_file_that_is_not_there_has_a_hint(
+    named: str,
+    hint: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("CALLBOARD_CONFIG", "nowhere.toml")
+    for name in ("company.toml", "other.toml"):
+        (tmp_path / name).touch()
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CALLBOARD_CONFIG", named)  # the environment may name it
     assert run(["config", "check"]) == 1
     assert capsys.readouterr().err == (
-        "nowhere.toml: cannot be read: No such file or directory\n"
+        f"{named}: cannot be read: No such file or directory\n  hint: {hint}\n"
     )
 
 
