@@ -41,6 +41,7 @@ from connectors.web.page.words import (
     read_words,
     tone,
     wanted,
+    with_code,
 )
 from connectors.web.request import RequestContext, client_host, read_body
 from connectors.web.server import ApiError, HttpSettings, log_refusal
@@ -134,6 +135,7 @@ def make_environment(folder: Path, words: Words) -> Environment:
             "beginning": beginning,
             "repeat": repeat_shown,
             "color": color_of,
+            "code": with_code,
         }
     )
     return cast("Environment", environment)

@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import Literal, cast, get_args
 
@@ -189,6 +190,24 @@ def wanted(accept: str, known: Mapping[str, object]) -> str:
         if short == SOURCE or short in known:
             return short
     return SOURCE
+
+
+class SafeHtml(str):
+    """HTML that templates do not escape."""
+
+    __slots__ = ()
+
+    def __html__(self) -> str:
+        """Give it as HTML."""
+        return self
+
+
+QUOTED = re.compile("`([^`]+)`")
+
+
+def with_code(text: str) -> SafeHtml:
+    """Write a text as HTML, with what stands in backticks as code."""
+    return SafeHtml(QUOTED.sub(r"<code>\1</code>", escape(text)))
 
 
 class Words:

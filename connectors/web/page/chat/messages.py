@@ -16,6 +16,7 @@ from actors.messages.inbound import SentFile
 from connectors.chat.markup.render import rendered_html
 from connectors.web.history import ConnectorStore, MessageHistory
 from connectors.web.page.chat.files import file_view
+from connectors.web.page.words import SafeHtml
 
 if TYPE_CHECKING:
     from actors.messages.deliveries import Delivery, Reaction
@@ -118,16 +119,6 @@ def with_sign(message: PageMessage, reaction: Reaction) -> PageMessage:
 ALIGNED = re.compile(r'<(t[hd]) style="text-align:(left|center|right)">')
 LINK = re.compile(r"<a href=")
 OUTWARD = '<a target="_blank" rel="noopener noreferrer" href='
-
-
-class SafeHtml(str):
-    """HTML that templates do not escape."""
-
-    __slots__ = ()
-
-    def __html__(self) -> str:
-        """Give it as HTML."""
-        return self
 
 
 def message_html(text: str, *, is_agent: bool) -> SafeHtml:

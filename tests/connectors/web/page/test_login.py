@@ -52,6 +52,7 @@ async def test_a_link_that_was_never_made_lets_nobody_in(token: str) -> None:
     async with open_page() as bed, bed.browser() as browser:
         response = await browser.post("/login", data={"token": token})
         assert response.status_code == 403
+        assert "run <code>callboard login</code> for another one" in response.text
         assert "set-cookie" not in response.headers
         assert bed.ingress.refused[-1].reason == "bad_link"
         shown = bed.metrics.render().decode()
