@@ -232,6 +232,23 @@ def requests_counter(metrics: Metrics) -> Counter:
     )
 
 
+HERE = """\
+Callboard answers operators and monitoring here:
+
+/healthz  the process runs
+/readyz   it works, or why not
+/metrics  numbers for Prometheus
+/actors   what runs, for `callboard tree`
+
+Pages and other connectors have addresses of their own: `callboard serve` prints them.
+"""
+
+
+async def say_what_is_here(_request: Request) -> Response:
+    """Tell somebody who opens the address in a browser."""
+    return PlainTextResponse(HERE)
+
+
 # Chosen: a few scrapers, probes and people, each with some connections kept open.
 MOST_OPERATORS = 64
 """Connections to the operators' server at once."""
@@ -266,7 +283,7 @@ class AdminServer(ServerTransport):
 
     async def _serve(self, sock: socket.socket) -> None:
         routes = operation_routes(self._operations, self._bridge, self._refusal)
-        app = make_app(routes)
+        app = make_app([Route("/", say_what_is_here), *routes])
         await serve(app, sock, self._settings, lambda: None, self._requests)
 
     def _refusal(self, request: Request) -> Response | None:

@@ -75,6 +75,7 @@ def test_a_company_with_a_page_only_can_be_looked_at(
         said = [server.process.stdout.readline() for _ in range(3)]
         told = {server.url, *(line.split()[-1] for line in said)}
         assert f"http://127.0.0.1:{port}" in told
+        assert "/metrics  numbers for Prometheus" in admin.get("/").text
         assert admin.get("/healthz").text == "ok\n"
         assert admin.get("/readyz").json() == {"ready": True, "reasons": []}
         tree = command(tmp_path, port, "tree", "anna")
