@@ -7,33 +7,21 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-import click
 import httpx
 import pytest
 import trio
 import trio.testing
-from click.testing import CliRunner
 
 from connectors.app.reload.reload import SettingsSource
-from connectors.commands.common.database import DatabaseChoice
 from connectors.commands.forget_person import (
     NOW,
-    ORDER,
-    carry_out_orders,
-    command,
-    erase_now,
     order,
-    put_off,
-    wait_done,
 )
 from connectors.commands.serve import read_again
 from connectors.settings.load import load_app
-from runtime.errors import StoreUnavailableError
 from runtime.postgresql.database import PostgresqlDatabase
 from runtime.postgresql.server import PostgresqlServer
 from runtime.sqlite.database import SqliteDatabase
-from runtime.sqlite.file import SqliteFile
-from runtime.sqlite.store import SqliteStore
 from runtime.telemetry.logs import Redactor
 from tests.processes.running import (
     OFFLINE,
@@ -50,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from runtime.store.database import Decide
     from tests.processes.running import Server
 
 T = TypeVar("T")
@@ -202,97 +189,6 @@ async def ask_in_vain(server: Server) -> None:
         body = {"model": "anna", "messages": [{"role": "user", "content": "never"}]}
         with contextlib.suppress(httpx.TransportError):
             await client.post("/v1/chat/completions", json=body)
-
-
-class FailingDatabase(SqliteDatabase):
-    """One whose disk fails while it erases."""
-
-    def rewrite(self, decide: Decide) -> int:
-        del decide
-        raise StoreUnavailableError("the disk is full")
-
-
-async def test_a_disk_that_fails_while_it_erases_is_no_company_that_runs(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "callboard.db"
-    await make(path)
-    choice = DatabaseChoice(None, path)
-    choice.database = failing = FailingDatabase(path)
-    whom = (SAM,)
-    with pytest.raises(StoreUnavailableError, match="disk is full"):
-        erase_now(choice, whom[0], whom)
-    ordering(tmp_path)
-    assert carry_out_orders(failing) == ([], False)
-    found, is_done = carry_out_orders(SqliteDatabase(path))
-    assert is_done
-    assert [each.accounts for each in found] == [whom]
-
-
-class NotingDatabase(SqliteDatabase):
-    """Notes what is ordered when all is erased, and not yet said to be."""
-
-    ordered: tuple[str, ...] = ()
-
-    def rewrite(self, decide: Decide) -> int:
-        count = super().rewrite(decide)
-        with self.inspect() as rows:
-            self.ordered = tuple(each.owner for each in rows.entries(ORDER))
-        return count
-
-
-def test_whoever_ordered_it_sees_the_order_until_it_is_done(tmp_path: Path) -> None:
-    path = tmp_path / "callboard.db"
-    trio.run(make, path)
-    ordering(tmp_path)
-    database = NotingDatabase(path)
-    carry_out_orders(database)
-    assert database.ordered == (NOW,), "gone, it looks as if another was told"
-    done = wait_done(database, SAM, (SAM,), StoreUnavailableError("it is in use"))
-    assert done.accounts == (SAM,)
-    with database.inspect() as rows:
-        assert not [*rows.entries(ORDER)]
-
-
-def test_an_account_that_is_no_text_is_refused_in_words(tmp_path: Path) -> None:
-    path = tmp_path / "callboard.db"
-    trio.run(make, path)
-    told = CliRunner().invoke(
-        command,
-        ["http/\udcff", "--db", str(path), "--yes", "--at-next-start"],
-    )
-    assert told.exit_code == 2
-    assert "is no account; write connector/id" in told.output
-
-
-def test_programs_get_one_object_whatever_is_asked_for(tmp_path: Path) -> None:
-    path = tmp_path / "callboard.db"
-    trio.run(make, path)
-    whom = [SAM, "--db", str(path), "--yes", "--json"]
-    more = ["--export", str(tmp_path / "export")]
-    told = CliRunner().invoke(command, [*whom, *more])
-    assert json.loads(told.stdout)["exported"] == 0
-    told = CliRunner().invoke(command, [*whom, "--at-next-start"])
-    assert json.loads(told.stdout)["at_next_start"]
-
-
-async def make(path: Path) -> None:
-    await (await SqliteStore.open(SqliteFile(path))).aclose()
-
-
-async def test_who_ordered_it_is_told_at_once_that_a_company_cannot_begin_anew(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "callboard.db"
-    store = await SqliteStore.open(SqliteFile(path))
-    ordering(tmp_path)
-    await put_off(store)
-    refusal = StoreUnavailableError("it is in use")
-    with pytest.raises(click.ClickException, match="when the company starts again"):
-        wait_done(SqliteDatabase(path), SAM, (SAM,), refusal)
-    await store.aclose()
-    found, _ = carry_out_orders(SqliteDatabase(path))
-    assert [each.accounts for each in found] == [(SAM,)]
 
 
 def test_a_company_that_forgets_stays_with_its_database(tmp_path: Path) -> None:
