@@ -268,14 +268,15 @@ def budget_statuses(
         body = read_record(row, CallRecord, complain)
         if body is not None:
             budgets.enter(body.who, body.amount, row.at)
-    found = [budget_status(*each) for each in budgets.spent(now)]
-    seen = {(each.scope, each.period) for each in found}
+    spent = list(budgets.spent(now))
+    seen = [budget for budget, _, _ in spent]
     # A budget of which nothing is spent yet has no sum; it is shown all the same.
-    return found + [
-        budget_status(each, each.who, Amount())
+    spent += [
+        (each, "all" if each.scope == "all" else each.who, Amount())
         for each in kept
-        if (each.scope, each.period) not in seen
+        if each not in seen
     ]
+    return [budget_status(*each) for each in spent]
 
 
 def budget_status(budget: Budget, who: str, spent: Amount) -> BudgetStatus:

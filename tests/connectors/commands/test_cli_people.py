@@ -39,7 +39,10 @@ from runtime.store.rows import Commit
 from tests.support.desk import write_database
 
 if TYPE_CHECKING:
-    from runtime.store.database import Decide, Inspection
+    from collections.abc import Generator
+
+    from runtime.sql.database import SqlInspection
+    from runtime.store.database import Decide
 
 NOW = 1_700_000_000.0
 PEOPLE = (
@@ -241,15 +244,15 @@ class CompanyDatabase(SqliteDatabase):
         self.company = contextlib.ExitStack()
         self.company.enter_context(self.claim())
 
-    def inspect(self) -> contextlib.AbstractContextManager[Inspection]:
-        with super().inspect() as rows:
-            is_ordered = bool([*rows.entries(ORDER)])
-        if is_ordered:
-            self.looks += 1
+    @contextlib.contextmanager
+    def inspect(self, *, live: bool = False) -> Generator[SqlInspection]:
+        with super().inspect(live=live) as rows:
+            self.looks += bool([*rows.entries(ORDER)])
         if self.looks == 2:
             self.company.close()
             carry_out_orders(SqliteDatabase(self.path))
-        return super().inspect()
+        with super().inspect(live=live) as rows:
+            yield rows
 
 
 def test_a_company_that_runs_erases_and_is_waited_for(
