@@ -21,6 +21,7 @@ import os
 import signal
 import threading
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -106,8 +107,22 @@ def end() -> None:
 
 def give_way(_number: int, _frame: object) -> None:
     """End a task that does not."""
-    text = f"a task ran for {LONGEST_TURN:g} s of the processor and did not give way"
+    seconds = signal.getitimer(signal.ITIMER_VIRTUAL)[1]
+    text = f"a task ran for {seconds:g} s of the processor and did not give way"
     raise EndlessError(text)
+
+
+@contextmanager
+def computed_within(seconds: float) -> Generator[None]:
+    """Fail a test whose block takes more of the processor, as in an endless loop.
+
+    For what waits for nothing, outside of virtual time.
+    """
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
 
 
 def watch_turns() -> None:

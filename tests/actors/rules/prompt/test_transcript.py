@@ -22,6 +22,7 @@ from actors.rules.prompt.transcript import (
     with_used_tools,
     without_stale,
 )
+from tests.support.hangs import computed_within
 
 
 def user(text: str = "u", name: str = "") -> TranscriptLine:
@@ -148,6 +149,14 @@ def test_words_put_between_a_call_and_its_result_start_no_turn() -> None:
     turn = [user("1"), calling("a"), user("quick!"), result("a"), agent("x")]
     assert turn_starts(turn) == [0]
     assert turn_starts([*turn, user("2")]) == [0, 5]
+
+
+def test_all_turns_that_began_between_a_call_and_its_result_are_one() -> None:
+    between = [calling("a"), user("stop"), user("wait"), result("a"), user("now")]
+    with computed_within(2.0):
+        assert turn_starts([user(), *between]) == [0, 5]
+        assert turn_starts(between) == [0, 4]
+        assert turn_starts([*between, result("a")]) == [0]
 
 
 def test_a_call_never_answered_does_not_hold_the_history() -> None:

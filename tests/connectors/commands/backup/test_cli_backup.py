@@ -15,11 +15,13 @@ import apsw
 import pytest
 
 from connectors.cli import run
+from connectors.commands.backup import settings_parts
 from runtime.sqlite.database import SqliteDatabase
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.migrations import MIGRATIONS
 from runtime.store.rows import Commit, Settle
 from tests.support.desk import FAILED, WAITING, commit_to, write_database
+from tests.support.hangs import computed_within
 from tests.support.store.rows import NOW
 
 if TYPE_CHECKING:
@@ -230,6 +232,21 @@ def test_settings_of_one_name_in_two_folders_are_both_kept(
     assert run(["restore", str(archive), "--yes", *config]) == 0
     assert "is put back" in capsys.readouterr().out
     assert path.exists()
+
+
+def test_settings_of_one_name_are_numbered_in_their_order(tmp_path: Path) -> None:
+    top = tmp_path / "a" / "top.toml"
+    beside = [top.parent / "in" / "x.toml", *(tmp_path / x / "x.toml" for x in "bcd")]
+    with computed_within(2.0):
+        parts = [*settings_parts([top, *beside])]
+    assert [each.name for each in parts] == [
+        "settings/top.toml",
+        "settings/in/x.toml",
+        "settings/x.toml",
+        "settings/2/x.toml",
+        "settings/3/x.toml",
+    ]
+    assert [each.path for each in parts] == [top, *beside]
 
 
 def test_on_a_new_machine_nothing_need_be_there(
