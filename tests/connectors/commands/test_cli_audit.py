@@ -1,8 +1,10 @@
-"""Proves what `callboard audit` and `callboard usage` tell of the past."""
+"""Proves what `callboard audit`, `usage` and `logs` tell of the past."""
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +15,11 @@ from actors.messages.usage import Spent
 from actors.models.budget import Spender
 from actors.models.spending import CallRecord, PaidCall
 from connectors.cli import run
+from connectors.commands import logs
 from connectors.commands.common.output import seconds_of
 from runtime.clock import SystemClock
 from runtime.store.rows import Commit
+from runtime.telemetry.log_file import Follower
 from tests.fakes.company.company import EPOCH
 from tests.support.desk import (
     FAILED,
@@ -216,3 +220,98 @@ def test_no_key_is_needed_to_look_into_the_past(
     settings.write_text("[store]\npth = 1\n")
     assert run([*command.split(), "--config", str(settings)]) != 0
     assert "unknown key 'pth'" in capsys.readouterr().err
+
+
+LINES = """\
+2026-11-28T08:00:00.000Z INFO callboard.serve started release=1
+2026-11-28T08:00:01.000Z DEBUG callboard.turn "a \x1b turn" agent=anna connector=cli
+<4>2026-11-28T08:00:02.000Z WARNING callboard.chat slow channel=cli correlation_id=c1
+{"time":"t","level":"error","part":"callboard.chat","event":"lost","agent":"anna"}
+Traceback of another program
+
+"""
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a file of a log in the current folder, and what was in it before."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.log.1").write_text("an older line\n")
+    (tmp_path / "my.log").write_text(LINES)
+    return tmp_path / "my.log"
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ([], [-1, 0, 1, 2, 3, 4]),
+        (["-n", "2"], [3, 4]),
+        (["--agent", "anna"], [1, 3]),
+        (["--connector", "cli"], [1, 2]),
+        (["--connector", "cli", "--agent", "anna"], [1]),
+        (["--id", "c1"], [2]),
+        (["--level", "debug"], [0, 1, 2, 3]),
+        (["--level", "warning"], [2, 3]),
+        (["--level", "error", "-n", "1"], [3]),
+        (["--agent", "ben"], []),
+        (["-n", "0"], []),
+    ],
+)
+def test_those_lines_of_a_log_are_shown_that_are_asked_for(
+    log: Path,
+    capsys: Output,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    shown: list[int],
+) -> None:
+    lines = [*LINES.replace("\x1b", "␛").splitlines()[:5], "an older line"]
+    wanted = [lines[each] for each in shown]
+    assert run(["logs", log.name, *options]) == int(not shown)
+    told = capsys.readouterr()
+    assert told.out.splitlines() == wanted
+    assert told.err == ("" if shown else "callboard: no line of my.log fits\n")
+    monkeypatch.setattr(sys, "stdin", io.StringIO(LINES))
+    wanted = [each for each in wanted if each != lines[-1]]
+    assert run(["logs", "-", *options]) == int(not wanted)
+    told = capsys.readouterr()
+    assert (told.out.splitlines(), told.err) == (wanted, "")
+
+
+def test_what_comes_to_a_log_is_shown_as_it_comes(
+    log: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(LINES))
+    assert run(["logs", "-", "-f", "-n", "1", "--agent", "anna", "--json"]) == 0
+    shown = [json.loads(each) for each in capsys.readouterr().out.splitlines()]
+    assert [each["event"] for each in shown] == ['"a \x1b turn"', "lost"]
+    monkeypatch.setattr(sys, "stdin", io.StringIO("no line of ours\n"))
+    assert run(["logs", "-", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"event": "no line of ours"}
+    monkeypatch.setattr(logs, "LOOK_EVERY", 0.0)
+    with Follower(log) as follower:
+        coming = logs.later(follower)
+        with log.open("a") as file:
+            file.write("one\ntwo\nhalf")
+        assert [next(coming), next(coming)] == ["one", "two"]
+        with log.open("a") as file:
+            file.write(" a line\n")
+        assert next(coming) == "half a line"
+
+
+def test_where_the_log_is_the_settings_say_or_who_keeps_it(
+    log: Path, capsys: Output
+) -> None:
+    script = '[default]\nreply = "so"\n'
+    log.with_name("script.toml").write_text(script, encoding="utf-8")
+    settings = log.with_name("callboard.toml")
+    words = 'models.scripted = { kind = "scripted", script = "script.toml" }\n'
+    words += 'agents.anna.prompt = "I am Anna."\nconnectors.cli.kind = "terminal"\n'
+    settings.write_text(f"{words}log.file = 'my.log'\n")
+    assert run(["logs", "--id", "c1"]) == 0
+    assert "WARNING callboard.chat slow" in capsys.readouterr().out
+    settings.write_text(words)
+    assert run(["logs"]) == 1
+    told = capsys.readouterr().err
+    assert "journalctl -u callboard -o cat | callboard logs -" in told
+    assert run(["logs", "none.log"]) == 1
+    assert "none.log" in capsys.readouterr().err
