@@ -8,12 +8,17 @@ import trio
 import trio.testing
 
 from actors.protocol import (
+    CancelCondense,
     CancelTurn,
+    Condense,
+    Condensed,
     DropConversation,
     Finished,
     ReleasePermit,
+    ShortenPrompt,
     TurnEnded,
 )
+from actors.session.lifecycle import GRACE
 from tests.fakes.actors.neighbours import of_kind, words
 from tests.fakes.actors.room import HeldStore, open_room
 
@@ -108,3 +113,25 @@ async def test_a_conversation_that_never_was_is_not_ended(
         room.ref.tell(DropConversation())
         await trio.sleep(5)
         assert await room.store.read("anna/fake/room//zoe") == ()
+
+
+async def test_a_condenser_that_never_reports_is_cancelled_and_the_turn_goes_on(
+    autojump_clock: Clock,
+) -> None:
+    async with open_room(autojump_clock) as room:
+        await room.hear(words("one"))
+        await room.answer("first")
+        await room.hear(words("two", 2))
+        start = await room.grant()
+        wish = ShortenPrompt(start.turn_id, "tokens", must=False)
+        began = trio.current_time()
+        shortened = await room.ref.ask(wish, timeout=1000.0)
+        took = trio.current_time() - began
+        (order,) = of_kind(room.agent, Condense)
+        assert 0 <= took - (order.within + GRACE) < 1
+        assert [each.id for each in of_kind(room.agent, CancelCondense)] == [order.id]
+        assert shortened.outcome == "failed"
+        assert [line.text for line in shortened.history] == ["one", "first"]
+        room.ref.tell(Condensed(id=order.id, summary="too late"))
+        assert (await room.answer("second")).turn_id == start.turn_id
+        assert room.said() == ["first", "second"]

@@ -20,6 +20,7 @@ from tests.fakes.company.company import (
     Says,
     at_rest,
     call,
+    counted,
     heard,
     open_company,
     until,
@@ -150,6 +151,8 @@ async def test_the_oldest_goes_with_a_word_of_why(autojump_clock: Clock) -> None
     dropped, *_ = cast.platform.deliveries
     assert (dropped.reply_to, dropped.trouble) == ("fake-2", "busy")
     assert "I let the oldest go: “two”." in dropped.text
+    overflow = 'buffered_total{agent="anna",outcome="overflow"} 1.0'
+    assert overflow in counted(cast.metrics, "buffered")
     assert await cast.inbox() == {"dropped": 1, "replied": 3}
     assert asked(cast)[1].endswith("#1: three\n---\n#2: four")
 

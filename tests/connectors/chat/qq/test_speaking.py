@@ -11,7 +11,7 @@ from actors.errors import DeliveryBusyError, DeliveryRefusedError
 from actors.messages.inbound import Address
 from connectors.chat.qq.transport import number_of
 from tests.fakes.media import PNG
-from tests.fakes.qq.server import refusal
+from tests.fakes.qq.server import FILES, refusal
 from tests.support.chat.qq_bed import ANNA, BEN, GROUP, ZOE, delivery, open_qq
 
 if TYPE_CHECKING:
@@ -173,3 +173,17 @@ async def test_what_cannot_be_said_is_refused() -> None:
         server.faults.append(("/messages", refusal(400, 40054002, "muted")))
         with pytest.raises(DeliveryRefusedError, match="muted"):
             await bed.transport.deliver(delivery("hi"))
+
+
+async def test_a_file_that_is_not_where_it_should_be_is_said_and_counted() -> None:
+    async with open_qq() as bed, bed.listening():
+        gone = {"content_type": "file", "url": f"{FILES}/gone", "filename": "a.txt"}
+        await bed.write("look", attachments=[gone, {**gone, "filename": "b.txt"}])
+        heard = await bed.ingress.next()
+    assert heard.attachments == ()
+    assert [each.split(" was not")[0] for each in heard.text.splitlines()] == [
+        "look",
+        "[document a.txt",
+        "[document b.txt",
+    ]
+    assert bed.counted("events", outcome="media_left_out") == 2
