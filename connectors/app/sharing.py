@@ -27,7 +27,7 @@ from actors.outbound.hints import take_hint
 from actors.protocol import RouteArrived
 from actors.schedule.messages import AppointmentsChanged
 from actors.webhooks.messages import SendNotices
-from connectors.app.nodes import CompanySeat, has_parts, is_shared
+from connectors.app.nodes import CompanyNode, CompanySeat, has_parts, is_shared
 from connectors.app.shutdown import can_read, is_under_way
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError
@@ -52,7 +52,10 @@ LOOKED_WITHIN = 10.0
 
 # Chosen: less than people notice, and no look for each of many commits.
 LOOKS_APART = 0.1
-"""Seconds between two looks at what others wrote."""
+"""Seconds between two looks at what others wrote, or at what is to be given away."""
+
+LOOKS_GROWTH = 1.25
+"""The pause after a look at what is still busy, as a share of the one before it."""
 
 # Chosen: long beside the giving away of a part, so that no try begins meanwhile.
 SOON = 5.0
@@ -64,6 +67,26 @@ PARTS_AT_ONCE = 16
 
 STOPPED_WITHIN = 10.0
 """Seconds that a conversation is given to end that goes on at another node."""
+
+
+class Looks:
+    """When one loop looks again whether there is something to take or to give.
+
+    What stays busy, with a turn of an hour perhaps, is looked at ever less often.
+    """
+
+    def __init__(self, node: CompanyNode) -> None:
+        self._node = node
+        self._pause = LOOKS_APART
+        self._giving: Collection[object] = ()
+
+    async def wait(self, giving: Collection[object]) -> None:
+        """Wait until there may be something to take, or of `giving` to give."""
+        longest = self._node.look_every
+        if giving != self._giving:
+            self._pause, self._giving = LOOKS_APART, giving
+        await self._node.wait_changed(min(self._pause, longest) if giving else longest)
+        self._pause *= LOOKS_GROWTH
 
 
 class SharedWork:
@@ -158,11 +181,6 @@ class SharedWork:
         drain = self._app.drain_of(connectors, has_moved=has_moved)
         return not await drain.under_way()
 
-    async def _look_again(self, *, is_giving: bool) -> None:
-        """Wait until there may be something to take or to give."""
-        within = LOOKS_APART if is_giving else self._node.look_every
-        await self._node.wait_changed(within)
-
     # --- what is not shared -----------------------------------------------------------
 
     async def _pass_on_rest(self) -> None:
@@ -188,6 +206,7 @@ class SharedWork:
 
     async def _give_rest(self) -> None:
         """Give what is not shared away once it is at rest, if it is still wanted."""
+        looks = Looks(self._node)
         while COMPANY in self._node.heirs():
             try:
                 rest = [x for x in self._app.transports if not self._has_parts(x)]
@@ -196,7 +215,7 @@ class SharedWork:
                     break
             except (KernelError, OSError, *UNANSWERED) as error:
                 LOG.warning("the company is not given away yet", why=str(error))
-            await self._look_again(is_giving=True)
+            await looks.wait((COMPANY,))
         self._going_since.pop(COMPANY, None)
 
     async def _end_rest(self) -> None:
@@ -215,6 +234,7 @@ class SharedWork:
     # --- connectors with a lease of their own -----------------------------------------
 
     async def _follow_accounts(self) -> None:
+        looks = Looks(self._node)
         while True:
             mine, going = self._node.accounts()
             try:
@@ -224,7 +244,7 @@ class SharedWork:
                 await self._give_accounts(going)
             except (KernelError, OSError, *UNANSWERED) as error:
                 LOG.warning("connectors not moved yet", why=str(error))
-            await self._look_again(is_giving=bool(going))
+            await looks.wait(going)
 
     async def _give_accounts(self, going: frozenset[str]) -> None:
         """Give those away that have said all, one by one: the others go on."""
@@ -285,6 +305,7 @@ class SharedWork:
     # --- parts ------------------------------------------------------------------------
 
     async def _follow_parts(self) -> None:
+        looks = Looks(self._node)
         while True:
             mine, going = self._node.parts()
             present = self._duties.parts or frozenset[int]()
@@ -297,7 +318,7 @@ class SharedWork:
                     await self._release(going)
                 except (KernelError, OSError, *UNANSWERED) as error:
                     LOG.warning("parts not given away yet", why=str(error))
-            await self._look_again(is_giving=bool(going))
+            await looks.wait(going)
 
     async def _release(self, going: frozenset[int]) -> None:
         """Give those parts away of which nothing is under way, a few at a time.

@@ -32,7 +32,7 @@ LOOK_EVERY = 0.05
 
 # Chosen: far above what a full mailbox takes; who fails meanwhile is started again.
 CLOSED_WITHIN = 5.0
-"""Seconds that a door has to close."""
+"""Seconds that the doors have to close, all together."""
 
 PAGE = 1000
 
@@ -97,9 +97,10 @@ class Drain:
         for door in found:
             door.tell(StopAccepting())
         # Why asked: a door hands on what came before the question, and then answers.
-        for door in found:
-            with suppress(KernelError, *UNANSWERED):
-                await door.ask(StopAccepting(), timeout=CLOSED_WITHIN)
+        with trio.move_on_after(CLOSED_WITHIN):
+            for door in found:
+                with suppress(KernelError, *UNANSWERED):
+                    await door.ask(StopAccepting(), timeout=CLOSED_WITHIN)
         with suppress(StoreError):  # then nothing more is being stored either
             await self._store.commit(Commit(at=self._clock.wall()))
 

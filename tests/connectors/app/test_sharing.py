@@ -19,7 +19,13 @@ from actors.journal.commits import as_enqueue
 from actors.messages.keys import chat_partition
 from actors.services import Duties
 from connectors.app.reload.reload import SettingsSource
-from connectors.app.sharing import PARTS_AT_ONCE, SharedWork
+from connectors.app.sharing import (
+    LOOKS_APART,
+    LOOKS_GROWTH,
+    PARTS_AT_ONCE,
+    Looks,
+    SharedWork,
+)
 from connectors.app.shutdown import Drain
 from connectors.chat.telegram.platform import TelegramConfig
 from connectors.commands.serve import (
@@ -550,6 +556,33 @@ async def test_what_is_not_shared_goes_when_it_is_at_rest_if_still_wanted(
     assert node.given == [[COMPANY]]
     assert not duties.has_rest
     assert autojump_clock.current_time() < 1.0
+
+
+class Looked:
+    """A node of which each wait for a change is noted, in seconds."""
+
+    look_every = 1.0
+
+    def __init__(self) -> None:
+        self.waits: list[float] = []
+
+    async def wait_changed(self, within: float) -> None:
+        """Wait for nothing."""
+        self.waits.append(within)
+
+
+async def test_what_stays_busy_is_looked_at_ever_less_often() -> None:
+    node: Any = Looked()
+    looks = Looks(node)
+    for _ in range(40):
+        await looks.wait({1, 2})
+    assert node.waits[:2] == [LOOKS_APART, LOOKS_APART * LOOKS_GROWTH]
+    assert node.waits == sorted(node.waits)
+    assert node.waits[-1] == node.look_every
+    await looks.wait({2})
+    assert node.waits[-1] == LOOKS_APART, "one was given away: the next may be soon"
+    await looks.wait(())
+    assert node.waits[-1] == node.look_every
 
 
 class GivenBot:
