@@ -225,7 +225,7 @@ class ApprovalBoard:
         if decision is None:
             return permissions.ApprovalRuling(about, bool(word))
         if not terms.admits(about, who):
-            text = f"You may not decide about {about.id}."
+            text = f"You may not decide about {about.id}: ask an owner."
             return permissions.ApprovalRefused("not_allowed", text, about.agent)
         return permissions.ApprovalRuling(
             about, decision.is_approved, decision.is_lasting

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import msgspec
 
@@ -17,12 +17,15 @@ from actors.messages.commands import as_command, near
 from actors.messages.inbound import Inbound
 from actors.messages.keys import account_of
 from actors.messages.progress import Pace
-from actors.models.messages import ListModels, ModelList
+from actors.models.messages import ListModels, ModelList, OwnBudgets
 from actors.models.spending import read_row
 from actors.people.lookup import ListPeople, PeopleList, chat_of
 from actors.rules.text.durations import spoken
 from actors.schedule.rows import listed
 from runtime.store.rows import StoredMessage, decoded
+
+if TYPE_CHECKING:
+    from actors.models.budget import Amount, Budget
 
 PAGE = 1000
 
@@ -119,7 +122,29 @@ async def status(asked: CommandRequest) -> CommandReply:
     if standing.is_busy and standing.pace != "running":
         lines.append(say(PACES[standing.pace]))
     lines.append(say(POLICIES[standing.policy]))
+    lines += await _budgets(asked)
     return CommandReply("\n".join([*lines, *await _refused(asked, model)]))
+
+
+async def _budgets(asked: CommandRequest) -> list[str]:
+    """Say what is left of the budgets that somebody has alone."""
+    say = asked.say
+    try:
+        found = await asked.ask(names.MODELS, OwnBudgets(asked.account))
+    except Unanswered:
+        return []  # the rest is worth telling
+    lines: list[str] = []
+    for budget, spent in cast("tuple[tuple[Budget, Amount], ...]", found):
+        parts: list[str] = []
+        if (usd := budget.hard.usd) is not None:
+            parts.append(f"${max(0.0, usd - spent.usd):.4f} / ${usd:.4f}")
+        if (most := budget.hard.tokens) is not None:
+            parts.append(f"{max(0, most - spent.tokens)} / {most} tokens")
+        text = say("Left of your budget for this month: {left}")
+        if budget.period == "day":
+            text = say("Left of your budget for today: {left}")
+        lines.append(text.format(left=", ".join(parts)))
+    return lines
 
 
 async def _refused(asked: CommandRequest, model: str) -> list[str]:

@@ -23,6 +23,7 @@ from actors.models.messages import (
     ListModels,
     ModelList,
     OverBudget,
+    OwnBudgets,
     ReadCalls,
     ReadCoolDowns,
     ReplaceCatalogue,
@@ -198,8 +199,8 @@ class Accounts(Actor):
             case UselessAccounts():
                 out = self._pool.out
                 return tuple(sorted(out)) if out >= {*self._catalogue.clients} else ()
-            case BudgetsLeft():
-                return self._budgets_left()
+            case BudgetsLeft() | OwnBudgets():
+                return self._budgets(message)
             case ReadCalls() | ReadCoolDowns():
                 return self._read_on(message)
             case ReplaceCatalogue():
@@ -213,10 +214,14 @@ class Accounts(Actor):
                 super().on_receive(message)
         return None
 
-    async def _budgets_left(self) -> tuple[tuple[str, str, str, float], ...]:
+    async def _budgets(self, asked: BudgetsLeft | OwnBudgets) -> object:
         if not self._spending.is_ready:
             await self._spending.read()
-        return self._spending.left() if self._spending.is_ready else ()
+        if not self._spending.is_ready:
+            return ()
+        if isinstance(asked, OwnBudgets):
+            return self._spending.own(asked.user)
+        return self._spending.left()
 
     # --- a call begins ---------------------------------------------------------------
 

@@ -273,6 +273,21 @@ class Budgets:
             used = (hard.used_by(each) for each in sums.spent.values())
             yield sums.budget, max(0.0, 1.0 - max(used, default=0.0))
 
+    def own(self, user: str, now: float) -> Iterator[tuple[Budget, Amount]]:
+        """Give the budgets of a person that have a hard limit, and what is spent.
+
+        Args:
+            user: `connector/sender id`.
+            now: Unix seconds.
+        """
+        for sums in self._sums:
+            if sums.budget.scope != "user" or sums.budget.hard == Limit():
+                continue
+            sums.turn_to(self._period(sums.budget, now))
+            key = sums.key(Spender("", user), sums.spent)
+            if key is not None:
+                yield sums.budget, sums.spent.get(key, NOTHING)
+
     def since(self, now: float) -> float:
         """Give the beginning of the longest period that is under way.
 

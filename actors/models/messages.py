@@ -156,6 +156,17 @@ class BudgetsLeft(msgspec.Struct, frozen=True):
     """
 
 
+class OwnBudgets(msgspec.Struct, frozen=True):
+    """Asks the accounts: how much of a person's own budgets is spent?
+
+    Answered by a `Budget` and an `Amount` of each with a hard limit. Nothing while the
+    ledger cannot be read.
+    """
+
+    user: str
+    """`connector/sender id`."""
+
+
 class ListedModel(msgspec.Struct, frozen=True):
     """One model, as people are shown it."""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from actors.messages.usage import Spent
-from actors.models.budget import Amount, BudgetCheck, Budgets, Spender
+from actors.models.budget import Amount, Budget, BudgetCheck, Budgets, Spender
 from runtime.errors import StoreError
 from runtime.store.rows import Commit, Record, StoredRecord
 from runtime.telemetry.logs import EventLog
@@ -163,6 +163,10 @@ class Spending:
         """Give what is left of each budget, as `BudgetsLeft` is answered."""
         found = self.budgets.left(self._services.clock.wall())
         return tuple((x.scope, x.who, x.period, part) for x, part in found)
+
+    def own(self, user: str) -> tuple[tuple[Budget, Amount], ...]:
+        """Give the budgets of a person, as `OwnBudgets` is answered."""
+        return tuple(self.budgets.own(user, self._services.clock.wall()))
 
     def enter(self, call: str, who: Spender, spent: Spent) -> PaidCall:
         """Count a call that has ended; give what is to be stored of it."""

@@ -434,13 +434,14 @@ class ApprovalRequests:
         what = f"{self._agent} wants to run `{wanted.tool}`"
         if wanted.summary:
             what = f"{what}: {wanted.summary}"
+        is_here = permissions.is_there(approval, inbound.address)
+        decide = f"/approve {approval.id} or /deny {approval.id}"
+        if is_here and not self._services.terms.admits(approval, approval.asker):
+            decide = f"only owners: {decide}"
         seconds = self._services.approvals.timeout
-        text = (
-            f"\N{CLOSED LOCK WITH KEY} {what} — /approve {approval.id} or"
-            f" /deny {approval.id}, {seconds:g} s"
-        )
+        text = f"\N{CLOSED LOCK WITH KEY} {what} — {decide}, {seconds:g} s"
         question = self._aside(inbound, f"{key}:ask", text, approval.address)
-        if permissions.is_there(approval, inbound.address):
+        if is_here:
             return (question,)
         abilities = self._services.accounts[inbound.address.connector].abilities
         if not abilities.shows_asides:

@@ -63,6 +63,22 @@ def is_refused(said: str) -> bool:
     return "used up" in said and "ask again after" in said
 
 
+async def test_status_says_what_is_left_of_one_s_own_budget(
+    autojump_clock: Clock,
+) -> None:
+    own = hard(4, scope="user", hard=Limit(usd=4 * EACH_CALL, tokens=1000))
+    others = hard(4, scope="user", who="fake/sam")
+    month = hard(9, scope="user", period="month")
+    cast = make_cast(own, others, month, hard(100))
+    async with open_company(autojump_clock, cast):
+        await ask(cast, "/status", "hello", "/status")
+    before, _, after = cast.platform.said()
+    assert "budget for today: $2.0000 / $2.0000, 1000 / 1000 tokens" in before
+    assert "Left of your budget for today: $1.5000 / $2.0000, " in after
+    assert "Left of your budget for this month: $4.0000 / $4.5000" in after
+    assert after.count("Left of your") == 2
+
+
 async def test_who_has_spent_it_all_is_told_and_nothing_is_tried_again(
     autojump_clock: Clock,
 ) -> None:

@@ -64,8 +64,8 @@ async def test_the_owner_says_yes(autojump_clock: Clock) -> None:
         await at_rest(office.cast)
     question, told, answer = office.said()
     assert question == (
-        f": 🔐 anna wants to run `shell`: run ls — /approve {approval_id} or"
-        f" /deny {approval_id}, 120 s"
+        ": 🔐 anna wants to run `shell`: run ls — only owners:"
+        f" /approve {approval_id} or /deny {approval_id}, 120 s"
     )
     assert {told, answer} == {
         ": Approved: anna may run `shell`.",
@@ -143,7 +143,7 @@ async def test_the_wrong_person_decides_nothing(autojump_clock: Clock) -> None:
         assert office.shell.ran == []
         office.platform.write("yes", sender="olga")
         await at_rest(office.cast)
-    assert f": You may not decide about {approval_id}." in office.said()
+    assert f": You may not decide about {approval_id}: ask an owner." in office.said()
     assert office.said("elsewhere") == [
         f": No request {approval_id} is open in this chat."
     ]
