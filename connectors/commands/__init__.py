@@ -157,12 +157,12 @@ def find_settings(
         SettingsError: a file is named that is not there.
     """
     if given is not None:
-        if is_missing(given):
+        if _is_missing(given):
             # Why here: `callboard --version` needs none of it.
             from runtime.errors import SettingsError  # noqa: PLC0415
 
             text = "cannot be read: No such file or directory"
-            raise SettingsError(text, file=str(given), hint=near_settings(given))
+            raise SettingsError(text, file=str(given), hint=_near_settings(given))
         return FoundSettings(given)
     usual = folder / USUAL_NAME
     if usual.is_file():
@@ -178,7 +178,7 @@ def find_settings(
     )
 
 
-def is_missing(path: Path) -> bool:
+def _is_missing(path: Path) -> bool:
     """Whether nothing has this path; what may not be looked at is not missing."""
     try:
         path.stat()
@@ -189,7 +189,7 @@ def is_missing(path: Path) -> bool:
     return False
 
 
-def near_settings(path: Path) -> str:
+def _near_settings(path: Path) -> str:
     """Write the hint for a settings file that is not there: which files are near."""
     from runtime.config.messages import close_to  # noqa: PLC0415  as above
 

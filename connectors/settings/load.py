@@ -15,9 +15,10 @@ from fnmatch import fnmatchcase
 from functools import cache, partial
 from pathlib import Path
 from types import GenericAlias, UnionType
-from typing import cast
+from typing import cast, get_origin
 
 import msgspec
+from msgspec.structs import fields
 
 from actors.agents.hired import RESERVED
 from actors.commands.registry import COMMANDS
@@ -82,7 +83,7 @@ from connectors.settings.checks.tools import (
 )
 from connectors.tools.registry import TOOLS
 from runtime.config.loader import Complaint, LoadOptions, Settings, close_to, load
-from runtime.config.tree import Node, assignment, inherit
+from runtime.config.tree import Node, assignment, inherit, variables
 from runtime.errors import SettingsError
 
 AGENT_INHERITANCE = ("agent_defaults", "agents")
@@ -144,15 +145,22 @@ def load_app(
         runtime.errors.SettingsError: something is wrong; its `problems` tell each.
     """
     start = partial(state_folder, environment=environment)
+    secrets: set[str] = set()
+
+    def prepare(top: Node) -> Node:
+        secrets.update(variables(top))
+        return with_servers_file(inherit(top, *AGENT_INHERITANCE))
+
     settings = load(
         path,
         settings_type(),
         environment=environment,
-        prepare=lambda top: with_servers_file(inherit(top, *AGENT_INHERITANCE)),
+        prepare=prepare,
         check=lambda app: (
             *check(app),
             *check_further(app, environment),
             *check_moved(app, start(path.parent.absolute())),
+            *check_environment(environment.keys() - secrets),
         ),
         options=LoadOptions(
             start=start,
@@ -189,6 +197,40 @@ def overrides(environment: Mapping[str, str], given: Iterable[str]) -> tuple[Nod
         label = f"--set {key.strip()}".rstrip()
         found.append(assignment(key if is_given else "", value.strip(), label))
     return tuple(found)
+
+
+def check_environment(names: Iterable[str]) -> Iterator[Complaint]:
+    """Warn of variables that look as if they set a setting, and set none.
+
+    Args:
+        names: those from which no secret is taken.
+    """
+    for name in sorted(names):
+        key = name.removeprefix(PREFIX).lower()
+        if name.startswith(PREFIX) and (hint := way_to_set(key)):
+            text = f"the variable {name} sets nothing"
+            yield Complaint((), text, hint, is_warning=True)
+
+
+def way_to_set(key: str) -> str:
+    """Say how to set what a variable seems to name; empty: it names no setting."""
+    if "__" in key:
+        return ""
+    for table in fields(settings_type()):
+        rest = key.removeprefix(f"{table.name}_")
+        if key == table.name:
+            return f"set {key} in this file, or by --set '{key}=…'"
+        if rest == key:
+            continue
+        if isinstance(table.type, type) and issubclass(table.type, msgspec.Struct):
+            if rest not in table.type.__struct_fields__:
+                continue
+            meant = f"{table.name}__{rest}".upper()
+            return f"two underscores stand for a dot: {PREFIX}{meant}"
+        if get_origin(table.type) is dict:
+            meant = f"{table.name}__NAME__KEY".upper()
+            return f"two underscores stand for a dot: {PREFIX}{meant}"
+    return ""
 
 
 def check_moved(app: AppConfig, start: Path) -> Iterator[Complaint]:

@@ -667,6 +667,43 @@ def test_the_command_line_counts_more_than_the_environment_and_the_file_least(
     assert lines.count(refuse) == 3
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("CALLBOARD_OWNERS", "set owners in this file, or by --set 'owners=…'"),
+        (
+            "CALLBOARD_LOG_LEVEL",
+            "two underscores stand for a dot: CALLBOARD_LOG__LEVEL",
+        ),
+        ("CALLBOARD_MODELS_X_MODEL", "CALLBOARD_MODELS__NAME__KEY"),
+        ("CALLBOARD_LOG_NOTHING", ""),
+        ("CALLBOARD_API_KEY", ""),
+    ],
+)
+def test_a_variable_that_only_looks_like_a_setting_is_warned_of(
+    name: str,
+    hint: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(name, "x")
+    assert run(["config", "check", "--config", OFFLINE]) == 0
+    told = capsys.readouterr().err
+    assert (f"warning: the variable {name} sets nothing" in told) == bool(hint)
+    assert hint in told
+
+
+def test_a_variable_that_a_secret_is_taken_from_is_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "callboard.toml"
+    key = '[admin]\napi_key = { env = "CALLBOARD_ADMIN_API_KEY" }\n'
+    path.write_text(Path(OFFLINE).read_text("utf-8") + key, "utf-8")
+    monkeypatch.setenv("CALLBOARD_ADMIN_API_KEY", "k" * 32)
+    run(["config", "check", "--config", str(path)])
+    assert "sets nothing" not in capsys.readouterr().err
+
+
 def test_what_is_given_beside_the_file_may_be_any_toml_or_a_plain_text(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
