@@ -25,6 +25,7 @@ from actors.config.agents import AgentConfig
 from actors.rules.text.cleaning import one_line
 from connectors.admin.probes import (
     ABOUT,
+    EVERYWHERE,
     TIMEOUT,
     Finding,
     Probe,
@@ -246,6 +247,23 @@ def check_doors(app: AppConfig) -> Iterator[Finding]:
                 yield Finding("ok", "webhook", text, cure)
             else:
                 yield Finding("ok", "webhook", text)
+
+
+def check_reach(app: AppConfig) -> Iterator[Finding]:
+    """Check that nodes on other machines can ask this one what runs here."""
+    address, admin = app.nodes.address, app.admin
+    if not app.nodes.name or is_loopback(address):
+        return
+    hosts = [
+        each.host for each in app.connectors.values() if isinstance(each, HttpConfig)
+    ]
+    hosts = hosts if address else []
+    if admin.is_on and (address or admin.host not in EVERYWHERE):
+        hosts.append(admin.host)
+    if all(map(is_loopback, hosts)):
+        text = "nodes on other machines cannot ask this one what runs here"
+        cure = "give [nodes] address, and [admin] a host that they reach, with api_key"
+        yield Finding("warning", "nodes", text, cure)
 
 
 def check_hooks(app: AppConfig) -> Iterator[Finding]:
@@ -592,5 +610,6 @@ def looked_at(path: Path, settings: Settings[AppConfig]) -> Iterator[Finding]:
     yield from run_interruptible(check_sandbox, app, files)
     yield from check_hooks(app)
     yield from check_doors(app)
+    yield from check_reach(app)
     yield from check_schedule(app)
     yield from check_extras()

@@ -5,10 +5,23 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from connectors.cli import run
-from connectors.commands.doctor.main import check_extras, in_force
+from connectors.commands.doctor.main import check_extras, check_reach, in_force
+from connectors.config.app import (
+    AdminConfig,
+    AppConfig,
+    ConnectorConfig,
+    HttpConfig,
+    NodesConfig,
+)
+    AdminConfig,
+    AppConfig,
+    HttpConfig,
+    NodesConfig,
+)
 from connectors.sandbox.plan import Standing
 from connectors.sandbox.runner import FEATURES
 
@@ -157,3 +170,34 @@ def test_a_model_whose_program_is_missing_is_found(
     code, lines = doctor(capsys, "--config", settings(tmp_path, more))
     assert code == 1
     assert any("there is no program 'no-such-program'" in line for line in lines)
+
+
+HTTP = HttpConfig(host="10.0.0.5")
+ADMIN = AdminConfig(host="0.0.0.0")  # noqa: S104  nothing listens
+
+
+@pytest.mark.parametrize(
+    ("address", "admin", "connectors", "is_told"),
+    [
+        ("10.0.0.5", AdminConfig(), {}, True),
+        ("10.0.0.5", AdminConfig(), {"http": HttpConfig()}, True),
+        ("10.0.0.5", AdminConfig(), {"http": HTTP}, False),
+        ("10.0.0.5", ADMIN, {}, False),
+        ("10.0.0.5", AdminConfig(is_on=False, host="0.0.0.0"), {}, True),  # noqa: S104
+        ("", ADMIN, {}, True),
+        ("", AdminConfig(host="10.0.0.5"), {}, False),
+        ("127.0.0.1", AdminConfig(), {}, False),
+    ],
+)
+def test_a_node_that_others_cannot_ask_is_told_how(
+    address: str,
+    admin: AdminConfig,
+    connectors: dict[str, ConnectorConfig],
+    *,
+    is_told: bool,
+) -> None:
+    nodes = NodesConfig(name="a", address=address)
+    app = AppConfig(nodes=nodes, admin=admin, connectors=connectors)
+    found = list(check_reach(app))
+    assert [each.state for each in found] == ["warning"] * is_told
+    assert not list(check_reach(msgspec.structs.replace(app, nodes=NodesConfig())))
