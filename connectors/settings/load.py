@@ -217,19 +217,17 @@ def way_to_set(key: str) -> str:
     if "__" in key:
         return ""
     for table in fields(settings_type()):
+        kind = cast("object", table.type)
         rest = key.removeprefix(f"{table.name}_")
         if key == table.name:
             return f"set {key} in this file, or by --set '{key}=…'"
         if rest == key:
             continue
-        if isinstance(table.type, type) and issubclass(table.type, msgspec.Struct):
-            if rest not in table.type.__struct_fields__:
-                continue
-            meant = f"{table.name}__{rest}".upper()
-            return f"two underscores stand for a dot: {PREFIX}{meant}"
-        if get_origin(table.type) is dict:
-            meant = f"{table.name}__NAME__KEY".upper()
-            return f"two underscores stand for a dot: {PREFIX}{meant}"
+        meant = f"{table.name}__NAME__KEY" if get_origin(kind) is dict else ""
+        if rest in cast("tuple[str, ...]", getattr(kind, "__struct_fields__", ())):
+            meant = f"{table.name}__{rest}"
+        if meant:
+            return f"two underscores stand for a dot: {PREFIX}{meant.upper()}"
     return ""
 
 

@@ -17,11 +17,6 @@ from connectors.config.app import (
     HttpConfig,
     NodesConfig,
 )
-    AdminConfig,
-    AppConfig,
-    HttpConfig,
-    NodesConfig,
-)
 from connectors.sandbox.plan import Standing
 from connectors.sandbox.runner import FEATURES
 
