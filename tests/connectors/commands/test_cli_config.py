@@ -17,6 +17,7 @@ from connectors.admin.settings import AppliedFile
 from connectors.chat.terminal.platform import with_terminal
 from connectors.cli import COMMANDS, run
 from connectors.commands import find_settings, innermost
+from connectors.files import receipt_key
 from connectors.settings.load import load_app
 from connectors.settings.schema import COMMON, explained, table_lines
 from runtime import __version__
@@ -588,6 +589,62 @@ def test_a_setting_is_explained_with_since_when_it_is_so(
         assert run([*asked, "--json"]) == 0
         (facts,) = json.loads(capsys.readouterr().out)
         assert (facts["value"], facts["since"], facts["in_use"]) == ("8", None, False)
+
+
+def diffed(path: Path, capsys: pytest.CaptureFixture[str], code: int) -> list[str]:
+    """Compare what is saved with what is in use; give what is told."""
+    capsys.readouterr()
+    assert run(["config", "diff", "--config", str(path)]) == code
+    head, *told = capsys.readouterr().out.splitlines()
+    assert head == f"process {os.getpid()}, since 1970-01-01 02:00:00 UTC; {path}"
+    return told
+
+
+def test_what_is_saved_is_compared_with_what_is_in_use(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, database = tmp_path / "callboard.toml", tmp_path / "any.db"
+    text = f'include = ["{ROOT / OFFLINE}"]\n[store]\npath = "{database}"\n'
+    path.write_text(f"{text}[limits]\nmax_open = 7\n", encoding="utf-8")
+    asked = ["config", "diff", "--config", str(path)]
+    assert run(asked) == 2
+    assert f"nobody runs with the database {database}" in capsys.readouterr().err
+    in_use = with_terminal(load_app(path, os.environ).value)
+    with AppliedFile(database, receipt_key.load(database)) as file:
+        file.write(in_use, 7_200.0, ({}, ""))
+        assert diffed(path, capsys, 0) == ["what is saved is in use"]
+        path.write_text(f"{text}[limits]\nmax_open = 8\n", encoding="utf-8")
+        lines = ["- limits.max_open = 7", "+ limits.max_open = 8"]
+        assert diffed(path, capsys, 1) == lines
+        file.write(in_use, 7_200.0, ({"limits.max_open": "it is busy"}, "line 3"))
+        waits = "limits.max_open waits for a restart: it is busy"
+        mistake = "what was saved last was not taken over: line 3"
+        assert diffed(path, capsys, 1) == [*lines, waits, mistake]
+        assert run([*asked, "--json"]) == 1
+        assert json.loads(capsys.readouterr().out) == {
+            "process": os.getpid(),
+            "since": 7_200.0,
+            "differences": lines,
+            "waiting": {"limits.max_open": "it is busy"},
+            "mistake": "line 3",
+            "not_compared": [],
+        }
+
+
+def test_secrets_that_are_not_set_here_are_not_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, database = tmp_path / "callboard.toml", tmp_path / "any.db"
+    text = f'include = ["{ROOT / OFFLINE}"]\n[store]\npath = "{database}"\n'
+    text += '[admin]\napi_key = { env = "NOBODY_SETS_THIS" }\n'
+    path.write_text(text, encoding="utf-8")
+    app = load_app(path, os.environ | {"NOBODY_SETS_THIS": "a long key"}).value
+    with AppliedFile(database, receipt_key.load(database)) as file:
+        file.write(with_terminal(app), 7_200.0, ({}, ""))
+        assert run(["config", "diff", "--config", str(path)]) == 0
+    told = capsys.readouterr()
+    assert told.out.endswith("\nwhat is saved is in use\n")
+    assert "not compared, for they are not set here: admin.api_key\n" in told.err
 
 
 def test_every_setting_can_be_explained() -> None:
