@@ -16,6 +16,7 @@ import trio
 
 from actors.people import rows as people_rows
 from actors.people.identity import Person
+from connectors.admin.display import when
 from connectors.cli import run
 from connectors.commands import forget_person
 from connectors.commands.common.database import DatabaseChoice
@@ -100,6 +101,66 @@ def test_accounts_are_linked_and_unlinked(db: Path, capsys: Shown) -> None:
 def test_what_is_no_account_is_refused(db: Path, capsys: Shown) -> None:
     assert people(db, "link", "anna", "slack/2") == 2
     assert "CONNECTOR/SENDER" in capsys.readouterr().err
+
+
+def told(capsys: Shown) -> list[str]:
+    """Give what was written since this was asked last."""
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_list_shows_accounts_under_whom_they_belong_to(
+    db: Path, capsys: Shown
+) -> None:
+    at = when(NOW)
+    header = "PERSON     NAME        LANGUAGE  MODEL  ALSO  MAYBE      CHANGED"
+    assert people(db, "list") == 0
+    assert told(capsys) == [
+        header,
+        f"discord/1  Anna Lopez  es        -      -     -          {at}",
+        f"slack/2    Ana López   -         -      -     discord/1  {at}",
+    ]
+    assert people(db, "list", "--proposed") == 0
+    assert [each.split()[0] for each in told(capsys)] == ["PERSON", "slack/2"]
+    assert people(db, "link", "slack/2", "discord/1") == 0
+    assert told(capsys) == ["slack/2: discord/1"]
+    assert people(db, "list", "--json") == 0
+    [row] = msgspec.json.decode(capsys.readouterr().out)
+    changed = row.pop("changed_at")
+    assert changed > NOW
+    assert row == {
+        "id": "slack/2",
+        "name": "Ana López",
+        "language": "es",
+        "model": "",
+        "aliases": ["discord/1"],
+        "proposals": [],
+    }
+    assert people(db, "list", "--proposed") == 0
+    assert told(capsys) == ["Nobody is known yet."]
+
+
+def test_who_is_unlinked_is_shown_with_who_stays(db: Path, capsys: Shown) -> None:
+    for other in ("slack/2", "irc/3"):
+        assert people(db, "link", "discord/1", other) == 0
+    assert told(capsys)[-1] == "discord/1: slack/2, irc/3"
+    assert people(db, "link", "irc/3", "slack/2") == 1
+    same = "nothing changed: irc/3 and slack/2 are one person already"
+    assert f"callboard: {same}" in capsys.readouterr().err
+    assert people(db, "unlink", "irc/3") == 0
+    assert told(capsys) == ["discord/1: slack/2"]
+    assert people(db, "unlink", "irc/3") == 1
+    assert capsys.readouterr().err == (
+        "callboard: nothing changed: irc/3 is linked with nobody\n"
+    )
+    assert people(db, "unlink", "discord/1") == 0
+    assert told(capsys) == ["discord/1: no other account", "slack/2: no other account"]
+    with SqliteDatabase(db).inspect() as rows:
+        deeds = [msgspec.json.decode(row.body) for row in rows.records("audit")]
+    by = "discord/1, by the command line"
+    assert [(each["status"], each["reason"]) for each in deeds] == [
+        *[("unlinked", f"from {by}")] * 2,
+        *[("linked", f"with {by}")] * 2,
+    ]
 
 
 def test_a_connector_written_wrongly_is_told_to_whoever_forgets_somebody(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from actors.journal.records import USAGE, UsageRecord
 from actors.messages.inbound import Address
 from actors.schedule.appointments import Appointment
 from actors.schedule.rows import as_entry
+from connectors.admin.display import moment, when
 from connectors.admin.schedule import all_rows, write
 from connectors.cli import run
 from runtime.clock import SystemClock
@@ -284,3 +286,114 @@ def test_without_settings_only_what_was_taken_is_known(
     assert schedule(costly.parent / "callboard.db", "list") == 0
     cost = capsys.readouterr().out.splitlines()[-1]
     assert cost.split() == ["anna", "1,234", "-", "-", "-", "-"]
+
+
+THEN = 1_700_000_000.0
+"""When all that is in the database of these tests is due."""
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Path:
+    """Give a database with two appointments that have all there is."""
+    path = write_database(tmp_path / "whole.db")
+    single = appointment(
+        address=Address("cli", "kitchen", "topic"),
+        anchor=THEN,
+        next_due=THEN,
+        created_at=THEN - 60,
+        failures=2,
+    )
+    daily = appointment(
+        kind="task",
+        agent="ben",
+        text="news",
+        repeat="daily",
+        anchor=THEN,
+        next_due=THEN,
+        paused="failures",
+        failures=3,
+        fired=7,
+        skipped=2,
+        items=("a\nb", "c"),
+    )
+    rows = {ROSES: single, NEWS: daily}
+    entries = tuple(as_entry(n, "person:cli/sam", it, 7, 0) for n, it in rows.items())
+    commit_to(path, Commit(at=THEN, entries=entries))
+    return path
+
+
+def lines_of(path: Path, capsys: Output, *arguments: str) -> list[str]:
+    """Give what a command of the schedule writes."""
+    capsys.readouterr()
+    assert schedule(path, *arguments) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_list_has_all_that_matters_of_each(whole: Path, capsys: Output) -> None:
+    at = when(THEN)
+    first = f"ROSES1  reminder  anna   cli/kitchen  {at}  0s  once    failed 2 times"
+    last = f"NEWS12  task      ben    cli/kitchen  {'-':{len(at)}}  -   daily "
+    head, *shown = lines_of(whole, capsys, "list")
+    assert head.split()[-3:] == ["REPEAT", "STATE", "TEXT"]
+    assert shown == [
+        f"{first}     water the roses",
+        f"{last}  paused (failures)  news; a b; c",
+    ]
+    assert lines_of(whole, capsys, "list", "--agent", "ben")[1:] == [
+        f"NEWS12  task  ben    cli/kitchen  -     -   daily   {shown[1][-31:]}"
+    ]
+
+
+def test_one_is_shown_to_people_and_programs_alike(whole: Path, capsys: Output) -> None:
+    assert lines_of(whole, capsys, "show", "rose") == [
+        "id:         ROSES1234",
+        "kind:       reminder",
+        "agent:      anna",
+        "connector:  cli",
+        "chat:       kitchen",
+        "thread:     topic",
+        "sender_id:  sam",
+        "owner:      person:cli/sam",
+        "text:       water the roses",
+        "zone:       UTC",
+        f"next_at:    {moment(THEN)}",
+        f"created_at: {moment(THEN - 60)}",
+        "fired:      0",
+        "skipped:    0",
+        "failures:   2",
+    ]
+    shown = lines_of(whole, capsys, "show", NEWS)
+    assert shown[7:] == [
+        "text:       news",
+        "items:      a",
+        f"{'':12}b, c",
+        "repeat:     daily",
+        "zone:       UTC",
+        "paused:     failures",
+        "fired:      7",
+        "skipped:    2",
+        "failures:   3",
+    ]
+
+
+def test_each_change_says_of_what_and_until_when(whole: Path, capsys: Output) -> None:
+    assert lines_of(whole, capsys, "pause", "NEWS") == ["NEWS12 (task: news) rests"]
+    (resumed,) = lines_of(whole, capsys, "resume", "NEWS")
+    assert resumed.startswith("NEWS12 (task: news) goes on: ")
+    assert resumed.endswith("22:13:20 UTC")
+    (run_now,) = lines_of(whole, capsys, "run", "NEWS")
+    assert run_now.startswith("NEWS12 (task: news) is carried out as soon as callboard")
+    given = ("--agent", "anna", "--chat", "cli/kitchen", "--thread", "t", "--group")
+    due = datetime.now(UTC).replace(month=5, day=18) + timedelta(days=700)
+    at = ("--at", f"{due:%Y-%m-%d %H:%M}", "--zone", "Europe/Berlin", "--sender", "sam")
+    (added,) = lines_of(whole, capsys, "add", *given, *at, "x\ny")
+    assert added[6:] == f" reminder: x y {due:%a %Y-%m-%d %H:%M} Europe/Berlin"
+    (new,) = [each for each in rows(whole).values() if each.id not in {ROSES, NEWS}]
+    assert new.id.startswith(added[:6])
+    assert (new.it.address, new.it.sender_id) == (Address("cli", "kitchen", "t"), "sam")
+    assert (new.owner, new.it.person) == ("chat:cli/kitchen/t", "cli/sam")
+    assert (new.it.agent, new.it.text, new.it.kind) == ("anna", "x\ny", "reminder")
+    assert lines_of(whole, capsys, "remove", new.id, "--yes") == [
+        f"{new.id[:6]} (reminder: x y) is removed"
+    ]
+    assert {*rows(whole)} == {ROSES, NEWS}
