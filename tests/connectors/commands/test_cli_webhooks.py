@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shlex
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from actors.journal.notices import DEAD, DUE, Notice, as_entry
 from actors.webhooks.signature import Signed, key_of, verify
+from connectors.admin.display import moment, when
 from connectors.cli import run
 from connectors.commands.webhooks import all_rows
 from runtime.clock import SystemClock
@@ -104,6 +107,66 @@ def test_the_oldest_is_listed_first_with_the_reason(path: Path, capsys: Output) 
     assert (shown["id"], shown["state"], shown["tries"]) == (FAILED, "given up", 10)
     assert webhooks(path, "list", "--webhook", "nobody") == 0
     assert capsys.readouterr().out == "No event waits to be sent.\n"
+
+
+def test_an_event_is_listed_with_when_it_is_tried_next(
+    path: Path, capsys: Output
+) -> None:
+    due = {row.id: row.notice for row in all_rows(SqliteDatabase(path))}
+    assert webhooks(path, "list") == 0
+    failed, waits = capsys.readouterr().out.splitlines()[1:]
+    at = when(due[WAITS].due_at)
+    dash = f"{'-':{len(at)}}"
+    assert (
+        failed
+        == f"01FAILED  pager    turn.failed    2h   given up  10     {dash}  gone"
+    )
+    assert (
+        waits
+        == f"01WAITS   ops      turn.finished  2m   waits     2      {at}  HTTP 503"
+    )
+    assert webhooks(path, "list", "--webhook", "ops", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == [
+        {
+            "id": WAITS,
+            "webhook": "ops",
+            "event": "turn.finished",
+            "state": "waits",
+            "made_at": moment(due[WAITS].made_at),
+            "tries": 2,
+            "next_at": moment(due[WAITS].due_at),
+            "why": "HTTP 503",
+            "body": "{}",
+        }
+    ]
+    assert webhooks(path, "list", "--failed", "--webhook", "ops") == 0
+    assert capsys.readouterr().out == "No event waits to be sent.\n"
+
+
+def test_each_change_of_an_event_is_told_of(
+    path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert webhooks(path, "retry", "01W", "01FAIL") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "01WAITS (ops: turn.finished) is sent at once",
+        "01FAILED (pager: turn.failed) is sent at once",
+    ]
+    assert webhooks(path, "drop", "01F") == 0
+    assert capsys.readouterr().out == "01FAILED (pager: turn.failed) is dropped\n"
+    assert webhooks(path, "drop", "01F") == 1
+    none = "there is no event '01F' that is not sent; see: callboard webhooks list"
+    assert none in capsys.readouterr().err
+    now = Notice(event="b", made_at=1.0, body="{}")
+    rows = tuple(as_entry(DEAD, f"02{x}", "ops", now, 0) for x in "AB")
+    commit_to(path, Commit(at=1.0, entries=rows))
+    assert webhooks(path, "retry", "02") == 1
+    assert "2 events begin with '02'; write more" in capsys.readouterr().err
+    for answer, code, left in (("no\n", 1, 2), ("y\n", 0, 0)):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
+        assert webhooks(path, "drop", "--all-failed") == code
+        assert "Drop 2 events? [y/N] " in capsys.readouterr().err
+        assert len(kinds(path)) == 1 + left
+    assert webhooks(path, "drop", "01W", "--all-failed") == 2
 
 
 def test_retry_has_it_sent_at_once_with_all_its_tries(path: Path) -> None:

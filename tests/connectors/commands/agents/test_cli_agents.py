@@ -11,7 +11,9 @@ import trio
 from actors.agents import rows as staff_rows
 from actors.agents.hired import Client, HiredAgent
 from actors.agents.rows import AGENT, CLIENT, StaffChange
+from connectors.admin.display import when
 from connectors.cli import run
+from connectors.commands.agents import AgentChange, told
 from runtime.sqlite.database import SqliteDatabase
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore
@@ -98,6 +100,77 @@ def test_all_agents_are_listed(settings: Path, capsys: Shown) -> None:
     shown = capsys.readouterr()
     assert "the settings" in shown.out
     assert "'odd' is of another release" in shown.err
+
+
+def test_each_agent_has_a_line_with_all_that_matters(
+    settings: Path, db: Path, capsys: Shown
+) -> None:
+    at = when(NOW)
+    head = "AGENT  STATE   MODEL     TOOLS  MADE BY       FOR     CHANGED"
+    carl = f"carl   active  scripted  -      boss          counts  {at}"
+    boss = "boss   active  scripted  -      the settings  -       -"
+    assert agents(settings, "list") == 0
+    assert capsys.readouterr().out.splitlines() == [head, boss, carl]
+    assert run(["agents", "list", "--db", str(db)]) == 0
+    assert [x.split()[0] for x in capsys.readouterr().out.splitlines()[1:]] == ["carl"]
+    settings.write_text(f'{settings.read_text()}[agents.carl]\nprompt = "Mine."\n')
+    assert states(settings, capsys) == {"boss": "active", "carl": "shadowed"}
+    assert agents(settings, "disable", "carl") == 0  # the one of the settings
+    assert agents(settings, "list", "--json") == 0
+    rows = msgspec.json.decode(capsys.readouterr().out.partition("\n")[2])
+    assert [(x["name"], x["state"], x["updated_at"]) for x in rows] == [
+        ("boss", "active", 0.0),
+        ("carl", "at rest", 0.0),
+        ("carl", "shadowed", NOW),
+    ]
+
+
+def test_what_a_conductor_wrote_is_shown_whole(settings: Path, capsys: Shown) -> None:
+    assert agents(settings, "disable", "carl") == 0
+    capsys.readouterr()
+    assert agents(settings, "show", "carl") == 0
+    *shown, last, first = capsys.readouterr().out.splitlines()
+    assert shown == [
+        "carl, at rest",
+        "  for         counts",
+        "  model       scripted",
+        "  tools       none",
+        "  delegates   none",
+        f"  made by     boss, for http/zoe, {when(NOW)}",
+        "",
+        "You count.",
+        "",
+    ]
+    assert last.endswith("  version 2 disabled by the command line")
+    assert first == f"{when(NOW)}  version 1 created by boss"
+    carl = msgspec.structs.replace(
+        CARL, title="Dr", tools=("a", "b"), delegates=("boss",), role="Be kind.\nNow."
+    )
+    change = StaffChange(
+        kind=AGENT, outcome="created", version=1, by="boss", asked_by="x/y", row=carl
+    )
+    lines = told(carl, (AgentChange(NOW, change),))
+    assert lines[0] == "carl (Dr), active"
+    assert lines[3:5] == ["  tools       a, b", "  delegates   boss"]
+    assert lines[7:10] == ["Be kind.", "Now.", "You count."]
+    assert lines[-1] == f"{when(NOW)}  version 1 created by boss, for x/y"
+
+
+def test_what_is_done_already_is_said_and_not_done_again(
+    settings: Path, db: Path, capsys: Shown
+) -> None:
+    for name in ("boss", "carl"):
+        assert agents(settings, "enable", name) == 0
+        assert capsys.readouterr().out == f"{name} is enabled already\n"
+        assert agents(settings, "disable", name) == 0
+        assert capsys.readouterr().out.startswith(f"{name} is disabled")
+        assert agents(settings, "disable", name) == 0
+        assert capsys.readouterr().out == f"{name} is disabled already\n"
+    for verb in ("enable", "disable", "show", "remove"):
+        assert agents(settings, verb, "zoe") == 2
+        assert "no agent 'zoe'; known: boss, carl" in capsys.readouterr().err
+    with SqliteDatabase(db).inspect() as rows:
+        assert len([*rows.records("staff_change")]) == 3
 
 
 def test_agents_rest_and_wake(settings: Path, db: Path, capsys: Shown) -> None:
