@@ -24,8 +24,8 @@ class Exit(msgspec.Struct, frozen=True):
     or hook raised; `killed`: it was not asked; `passivated`: it slept, being idle."""
 
     error: Exception | None = None
-    """The exception, for `failed`; kept where a failed actor is killed as well. Of a
-    `normal` end: that it declined to start."""
+    """The exception, for `failed`; kept where a failed actor is killed as well. With
+    `normal`: the `DeclineStart` by which it declined to run."""
 
     @property
     def reason(self) -> str:

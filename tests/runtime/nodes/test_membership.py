@@ -137,7 +137,7 @@ def test_who_is_drained_works_on_while_nobody_else_may(others: list[NodeRow]) ->
     rows = [NodeRow("a", 1, 0, is_drained=True), *others]
     found = rules.plan(0.0, rows, [LeaseRow("part/1", "a", 1), free])
     assert (found.want, found.drain) == ({}, {})
-    assert found.adopt == {} if others else {"part/2": "a"}
+    assert found.adopt == ({} if others else {"part/2": "a"})
     assert not rules.gives_all
 
 
