@@ -38,6 +38,7 @@ from actors.protocol import (
 from actors.services import Services
 from actors.session.attempt import Attempt
 from runtime.actor.actor import Actor
+from runtime.actor.ref import UNANSWERED
 from runtime.actor.reply import Reply
 from runtime.actor.timers import Timer
 from runtime.errors import KernelError
@@ -178,7 +179,7 @@ def answer_node(
     decided = ApprovalDecided(
         approval, asked.is_approved, asked.by, is_lasting=asked.is_lasting
     )
-    with suppress(KernelError):
+    with suppress(*UNANSWERED, KernelError):
         if session is not None:
             session.tell(decided)
             return True

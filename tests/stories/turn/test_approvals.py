@@ -433,6 +433,23 @@ async def test_a_decision_that_arrives_too_late_is_not_confirmed(
         assert told == f": Nobody waits for {approval_id} any more."
 
 
+async def test_a_decision_about_a_session_that_has_ended_is_not_confirmed(
+    autojump_clock: Clock,
+) -> None:
+    offices = TwoOffices(autojump_clock)
+    async with offices.asked(autojump_clock) as approval_id:
+        board = offices.first.cast.services.board
+        (approval,), question = board.open, board.question_of(approval_id)
+        session = board.take(approval)
+        assert session is not None
+        await session.stop()
+        board.put(approval, session, question)
+        decide = DecideQuestion(
+            question, "fake/olga", is_approved=True, is_lasting=False, once="1"
+        )
+        assert await offices.ask(decide) == NodesSaid()
+
+
 @pytest.mark.parametrize("hears", [True, False])
 async def test_a_node_that_does_not_answer_is_named_to_who_decides(
     *, hears: bool, autojump_clock: Clock
