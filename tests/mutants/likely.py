@@ -69,7 +69,7 @@ class Likely:
         self._root = root
         processes = (root / PROCESSES).rglob("test_*.py")
         started = [path.relative_to(root).as_posix() for path in processes]
-        self._tests = [*files_of_tests(root), *sorted(started)]
+        self._tests = list(dict.fromkeys((*files_of_tests(root), *sorted(started))))
         texts = {file: whole_text(root / file) for file in self._tests}
         self._texts = texts
         self._words = {file: words(f"{file} {text}") for file, text in texts.items()}

@@ -164,6 +164,13 @@ def test_files_that_name_a_function_are_known_if_they_are_few(likely: Likely) ->
     assert usual == set()
 
 
+def test_what_runs_in_the_tests_own_process_is_noted_wherever_it_stands() -> None:
+    files = set(files_of_tests(ROOT))
+    assert "tests/processes/test_play.py" in files
+    assert any(each.startswith("tests/house/kernel/") for each in files)
+    assert not files & {"tests/processes/test_cost.py", "tests/house/test_docs.py"}
+
+
 def test_every_test_file_may_find_a_mistake(likely: Likely) -> None:
     slip = draw(ROOT, "actors", 1, dice(3))[0]
     assert set(files_of_tests(ROOT)) <= set(likely.to(slip))
