@@ -125,6 +125,45 @@ def test_what_cannot_be_tried_is_told(
     assert words in capsys.readouterr().err
 
 
+def test_programs_get_the_verdict_or_why_there_is_none(
+    config: Path, capsys: Output, tmp_path: Path
+) -> None:
+    asked = ("hooks", "try", "-c", str(config), "--json")
+    with installed(tmp_path):
+        assert called(*asked, "shout", "hello") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["action"], shown["text"]) == ("change", "HELLO try")
+    assert called(*asked, "lost", "hello") == 1
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["trouble"] == "down"
+    assert shown["error"]
+
+
+def test_the_list_has_the_same_for_people_and_programs(
+    config: Path, capsys: Output
+) -> None:
+    shown = json.loads(listed(config, capsys, "--json"))
+    assert [(x["name"], x["state"], x["runs"], x["seen"]) for x in shown] == [
+        ("shout", "never run", "python shout", None),
+        ("lost", "never run", "python nobody", None),
+        ("off", "disabled", "python calm", None),
+    ]
+    path = write_database(config.parent / "callboard.db")
+    counts = HookCounts(asked=4, changed=3, cancelled=2, failed=0)
+    row = HookRecord(
+        name="off", state="up", reason="", counts=counts, last_error="",
+        last_error_at=0.0, started_at=1.0, at=2.0,
+    )  # fmt: skip
+    wrote(path, row)
+    wrote(path, msgspec.structs.replace(row, name="lost"))
+    cells = [line.split() for line in listed(config, capsys).splitlines()[1:]]
+    assert cells == [
+        ["shout", "never", "run", *["-"] * 5],
+        ["lost", "up", "4", "3", "2", "0", "-"],
+        ["off", "disabled", *["-"] * 5],
+    ]
+
+
 # --- docs/agents/hooks.md --------------------------------------------------------
 
 
