@@ -139,6 +139,25 @@ def test_programs_get_the_verdict_or_why_there_is_none(
     assert shown["error"]
 
 
+SILENT = """
+import trio
+async def shout(event, text, about):
+    await trio.sleep_forever()
+"""
+
+
+def test_a_hook_that_never_answers_is_waited_for_no_longer_than_it_may_take(
+    config: Path, capsys: Output, tmp_path: Path
+) -> None:
+    text = config.read_text()
+    config.write_text(text.replace("[hooks.shout]", "[hooks.shout]\ntimeout = 0.1"))
+    with installed(tmp_path):
+        (tmp_path / "callboard_example_hooks.py").write_text(SILENT)
+        assert called("hooks", "try", "-c", str(config), "shout", "hello") == 1
+    told = "no verdict (timeout): it did not answer within 0.1 seconds\n"
+    assert capsys.readouterr() == ("", told)
+
+
 def test_the_list_has_the_same_for_people_and_programs(
     config: Path, capsys: Output
 ) -> None:
