@@ -91,6 +91,8 @@ def test_a_line_is_broken_between_words_and_nothing_is_lost(
     assert " ".join([first, *rest]) == line
     for each in others:
         assert width(each) <= room or " " not in each.strip()
+    for before, after in zip([first, *others], rest, strict=False):
+        assert width(f"{before} {after.partition(' ')[0]}") > room  # it had to be
 
 
 def test_only_a_terminal_cuts_what_is_in_a_table() -> None:

@@ -6,6 +6,7 @@ import contextlib
 import tomllib
 from typing import TYPE_CHECKING, cast, get_args
 
+import click
 import msgspec
 import pytest
 from hypothesis import given, strategies as st
@@ -34,7 +35,12 @@ from connectors.commands.init.choices import (
     tables_of,
     usable_keys,
 )
-from connectors.commands.init.questions import MOST_MODELS, explained, read_tags
+from connectors.commands.init.questions import (
+    MOST_MODELS,
+    check_reachable,
+    explained,
+    read_tags,
+)
 from connectors.config.app import AppConfig
 from connectors.files.personas import FILES
 from connectors.models.scripted import load_script
@@ -198,3 +204,29 @@ def test_models_that_only_make_vectors_are_left_out() -> None:
     many = [{"name": f"m{number}"} for number in range(MOST_MODELS + 5)]
     assert len(read_tags(msgspec.json.encode({"models": many})) or ()) == MOST_MODELS
     assert read_tags(b'{"models": null}') is None
+
+
+@pytest.mark.parametrize(
+    ("url", "has_key", "told"),
+    [
+        (
+            "http://10.0.0.9/v1",
+            True,
+            "warning: the key travels to 10.0.0.9 unencrypted",
+        ),
+        ("http://10.0.0.9/v1", False, ""),
+        ("http://127.0.0.1/v1", True, ""),
+        ("https://10.0.0.9/v1", True, ""),
+        ("", True, ""),
+    ],
+)
+def test_an_address_to_which_a_key_goes_in_the_open_is_warned_of(
+    *, url: str, has_key: bool, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = KeyPlace("env", "KEY") if has_key else None
+    choice = ModelChoice(provider=KNOWN["openai"], model="m", key=key, base_url=url)
+    check_reachable(choice)
+    assert capsys.readouterr().out == (f"{told}; use https\n" if told else "")
+    wrong = msgspec.structs.replace(choice, base_url="https://me:word@x.test/v1")
+    with pytest.raises(click.UsageError, match="--base-url: holds a name or password"):
+        check_reachable(wrong)
