@@ -12,7 +12,7 @@ import pytest
 
 from connectors.cli import run
 from runtime.sqlite.database import SqliteDatabase
-from runtime.store.rows import Commit, Receipt
+from runtime.store.rows import Commit, Receipt, Settle
 from tests.processes.running import write_settings
 from tests.support.desk import (
     FAILED,
@@ -24,6 +24,7 @@ from tests.support.desk import (
     commit_to,
     write_database,
 )
+from tests.support.store.rows import NOW, accepting, enqueueing
 
 ROOT = Path(__file__).parents[4]
 
@@ -314,3 +315,19 @@ def test_any_terminal_will_do(path: Path, encoding: str) -> None:
 def test_a_reader_that_goes_away_is_no_drama(path: Path, more: str) -> None:
     done = shell(f"queue list --db {path} {more} | true", "utf-8")
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_all_that_failed_are_meant_however_many_there_are(
+    path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"m{number}" for number in range(120)]
+    dead = tuple(Settle(each, "dead", "model") for each in names)
+    given_up = tuple(Receipt(each, "dead", "gone") for each in names)
+    for commit in (accepting(*names), enqueueing(*names)):
+        commit_to(path, commit)
+    commit_to(path, Commit(at=NOW, settles=dead, receipts=given_up))
+    # What is given up already can only be sent again.
+    for verb, unsent in (("retry", "121 unsent deliveries"), ("drop", "1 unsent")):
+        monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
+        assert queue(path, verb, "--all-failed") == 1
+        assert f" 121 failed messages and {unsent}" in capsys.readouterr().err
