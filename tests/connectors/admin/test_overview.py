@@ -247,15 +247,22 @@ def test_a_process_that_runs_says_itself_whether_it_is_ready(
             f"to do      restart it, to take over {names}: callboard config diff",
             "to do      not ready: no ␛ model",
         ]
-    for answer, why in (
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
         ((200, b"hello"), "another program answers at the address of [admin]"),
         ((500, b"oh"), "nobody knows whether it is ready: http"),
-    ):
-        with running(desk, {"GET /readyz": answer}, ({}, "")):
-            shown = shown_by(capsys)
-        assert shown[2] == "ready      not known"
-        assert shown[shown.index("") + 1].startswith(f"to do      {why}")
-    desk.with_name("desk.db.settings.json").unlink()
+    ],
+)
+def test_of_an_answer_that_says_nothing_it_is_said_what_is_wrong(
+    desk: Path, capsys: Shown, answer: tuple[int, bytes], why: str
+) -> None:
+    with running(desk, {"GET /readyz": answer}, ({}, "")):
+        shown = shown_by(capsys)
+    assert shown[2] == "ready      not known"
+    assert shown[shown.index("") + 1].startswith(f"to do      {why}")
 
 
 def node(
@@ -303,6 +310,26 @@ def test_each_node_that_needs_somebody_is_named_with_the_reason() -> None:
     assert len(to_do) == 1
 
 
+BUSY = "1,000 of them being answered"
+WHOLE = [
+    "callboard 1.2: node a, process 7, settings in use for 2h",
+    "database   db",
+    "ready      not known",
+    "nodes      NODE  STATE             READY  PARTS  ANSWERING  CONNECTORS",
+    "           a     runs the company  yes    4      2          irc",
+    "           b     is gone           -      4      -          irc",
+    "           all   -                 -      8      2          -",
+    f"waiting    1,200 messages (oldest 1m), {BUSY}, 0 deliveries",
+    "failed     0 messages, 1 delivery",
+    "schedule   2 appointments, 1 paused",
+    "pairing    1 stranger asking to be let in: callboard pairing list",
+    "today      0 turns, 0 tokens, 0.00 $",
+    "budgets    1; the least: 1,200 tokens left for x␛",
+    "all is well",
+]
+"""What is said if there is something to say of everything."""
+
+
 def test_all_that_there_is_to_say_is_said() -> None:
     replies = [node("a", RUNS, report(turns=2)), node("b", GONE, why="gone")]
     status = with_nodes(
@@ -322,23 +349,7 @@ def test_all_that_there_is_to_say_is_said() -> None:
         replies,
         [],
     )
-    busy = "1,000 of them being answered"
-    assert [*lines(status)] == [
-        "callboard 1.2: node a, process 7, settings in use for 2h",
-        "database   db",
-        "ready      not known",
-        "nodes      NODE  STATE             READY  PARTS  ANSWERING  CONNECTORS",
-        "           a     runs the company  yes    4      2          irc",
-        "           b     is gone           -      4      -          irc",
-        "           all   -                 -      8      2          -",
-        f"waiting    1,200 messages (oldest 1m), {busy}, 0 deliveries",
-        "failed     0 messages, 1 delivery",
-        "schedule   2 appointments, 1 paused",
-        "pairing    1 stranger asking to be let in: callboard pairing list",
-        "today      0 turns, 0 tokens, 0.00 $",
-        "budgets    1; the least: 1,200 tokens left for x␛",
-        "all is well",
-    ]
+    assert [*lines(status)] == WHOLE
     stands_by = [*lines(msgspec.structs.replace(COMPANY, node="b", to_do=("do\x1b",)))]
     assert stands_by[0] == "callboard 1.2: node b stands by"
     assert stands_by[-2:] == ["", "to do      do␛"]

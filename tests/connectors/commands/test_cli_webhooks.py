@@ -125,6 +125,10 @@ def test_an_event_is_listed_with_when_it_is_tried_next(
         waits
         == f"01WAITS   ops      turn.finished  2m   waits     2      {at}  HTTP 503"
     )
+
+
+def test_an_event_is_listed_for_programs(path: Path, capsys: Output) -> None:
+    due = {row.id: row.notice for row in all_rows(SqliteDatabase(path))}
     assert webhooks(path, "list", "--webhook", "ops", "--json") == 0
     assert json.loads(capsys.readouterr().out) == [
         {
