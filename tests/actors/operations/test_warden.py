@@ -71,6 +71,7 @@ async def test_who_may_be_killed_is_killed(autojump_clock: Clock) -> None:
         assert killed == Killed(
             is_done=True, text=f"{ANNA} is killed; its supervisor restarts it"
         )
+        await trio.testing.wait_all_tasks_blocked()
         assert not anna.is_alive()
     assert b'callboard_actors_killed_total{kind="Puppet"} 1.0' in metrics.render()
 
@@ -126,6 +127,7 @@ async def test_who_is_down_is_not_killed_and_not_counted(
         anna = await open_anna(system)
         warden = open_warden(system, store, metrics)
         assert anna.crash(CrashError("by itself"))
+        await trio.testing.wait_all_tasks_blocked()
         assert anna.is_alive()
         assert not anna.crash(CrashError("nobody is there"))
         assert await kill(warden, ANNA) == Killed(is_done=False, text=DOWN)

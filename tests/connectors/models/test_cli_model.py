@@ -29,7 +29,12 @@ from connectors.config.app import AppConfig
 from connectors.config.mcp import McpServerConfig, SkillsConfig
 from connectors.config.models import CliModelConfig
 from connectors.config.tools import SandboxConfig
-from connectors.models.program import CliModel, ProgramPlace, folder_name
+from connectors.models.program import (
+    CliModel,
+    ProgramPlace,
+    folder_name,
+    leave_as_it_is,
+)
 from connectors.sandbox.plan import Finished, Territory
 from connectors.sandbox.runner import LateSandbox
 from connectors.skills.source import SkillSource, Using
@@ -302,7 +307,7 @@ def test_only_programs_beside_servers_or_skills_are_told_of_them(
     config = AppConfig(mcp_servers=servers, skills=skills, models={**models})
     sandbox = LateSandbox(SandboxConfig(), Territory(), lambda _: None)
     place = Stock(SystemClock(), sandbox, int)._ground(config)
-    is_told = place.prepare is not ProgramPlace.prepare
+    is_told = place.prepare is not leave_as_it_is
     assert is_told == bool(models and (servers or folders))
 
 
