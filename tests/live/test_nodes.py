@@ -138,9 +138,10 @@ class Nodes(Company):
         made = served(self.folder, more=self.more, **self.variables(name))
         self.running[name] = self.stacks[name].enter_context(made)
 
-    async def finish(self, name: str, number: signal.Signals) -> int:
-        """End a node."""
-        code = await self.running.pop(name).end(number)
+    async def finish(self, name: str, number: signal.Signals | None = None) -> int:
+        """End a node; None: it has its signal."""
+        server = self.running.pop(name)
+        code = await (server.wait() if number is None else server.end(number))
         self.stacks[name].close()
         return code
 
@@ -899,7 +900,7 @@ async def test_a_client_of_any_node_is_served_by_the_node_of_its_chat_whatever_d
                 if number == signal.SIGSTOP:
                     nodes.running["b"].process.send_signal(signal.SIGCONT)
                 if number == signal.SIGTERM:
-                    assert await nodes.finish("b", signal.SIGTERM) == 0
+                    assert await nodes.finish("b") == 0
                     await trio.to_thread.run_sync(nodes.begin, "b")
         assert nodes.rows("SELECT DISTINCT state FROM inbox") == [("replied",)]
         said = "SELECT count(*), count(DISTINCT correlation_id) FROM outbox"

@@ -206,7 +206,7 @@ def files_of_tests(root: Path) -> Iterator[str]:
 def note(copy: Path, folder: Path, files: Sequence[str], limit: float) -> None:
     """Run tests and note which blocks each of them runs."""
     options = ("-q", "-p", "no:randomly", "-p", "no:cacheprovider")
-    noting = ("-p", "tests.mutants.related", "--note-blocks", str(folder))
+    noting = ("-p", "tests.mutants.related", f"--note-blocks={folder}")
     try:
         subprocess.run(
             (sys.executable, "-m", "pytest", *options, *noting, *files),

@@ -332,7 +332,7 @@ def run(
     # Others may be at work: what takes long then need not hang.
     hangs = HANGS * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
     limits = ("-o", f"a_test_may_take={hangs}", "-o", "a_process_may_take_longer=3")
-    choosing = ("-p", "tests.mutants.related", "--nearest", str(nearest))
+    choosing = ("-p", "tests.mutants.related", f"--nearest={nearest}")
     without = [f"--deselect={test}" for test in left_out]
     files = dict.fromkeys(each.split("::", maxsplit=1)[0] for each in tests)
     status = at.run((*options, *limits, *choosing, *without, *files), limit)

@@ -91,6 +91,9 @@ class ServerProcess:
         self._process: subprocess.Popen[bytes] | None = None
         # The server refuses to be root's.
         self._user = () if os.getuid() else self._give_away()
+        if self._user and programs is not None:  # which lie where only root may go
+            own = shutil.copytree(programs.parent, self.folder / "programs")
+            self._programs = own / programs.name
         if primary is not None:
             self.follow(primary)
             return
