@@ -150,7 +150,7 @@ class Marking(SourceFileLoader):
         blocks = Blocks()
         tree = blocks.visit(ast.parse(path.read_bytes()))
         self._marks.note(path, blocks.found)
-        code: CodeType = compile(tree, path, "exec")
+        code: CodeType = compile(tree, path, "exec", dont_inherit=True)
         return code
 
     def exec_module(self, module: ModuleType) -> None:

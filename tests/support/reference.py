@@ -138,6 +138,8 @@ def commands() -> Iterator[str]:
 def helped(command: click.Command, context: click.Context) -> Iterator[str]:
     """Give the help of a command and of those below it."""
     context.terminal_width = WIDTH
+    # click keeps the option as the first who ran the command had it named.
+    command._help_option = None  # pyright: ignore[reportPrivateUsage]
     yield f"## {context.command_path}"
     yield from ("", "```text", command.get_help(context), "```", "")
     if isinstance(command, click.Group):
@@ -246,6 +248,7 @@ OPENAI = {
     "GET /v1/models/{name}": "Show one agent as a model.",
 }
 OPERATORS = {
+    "GET /": "What is here, for somebody who opens it in a browser; needs no key.",
     "GET /healthz": "Whether the process answers; needs no key.",
     "GET /readyz": "Whether messages are taken, and if not, why (503); needs no key.",
     "GET /metrics": "All [metrics](metrics.md), for Prometheus.",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 import trio
+import trio.testing
 
 from actors.errors import OverloadedError, StoppingError
 from connectors.web.eliza.messages import to_uuid
@@ -219,6 +220,7 @@ async def test_what_is_asked_is_counted_by_route_and_status() -> None:
         channel = await bed.channel(ZOE, ANNA)
         await bed.say(channel, "hello")
         await bed.refused("GET", "/api/nowhere")
+        await trio.testing.wait_all_tasks_blocked()  # counted when the answer is away
         route = "channels/messages"
         assert counted(bed, "requests_total", route=route, status="201") == 1
         assert counted(bed, "requests_total", route="unknown", status="404") == 1
