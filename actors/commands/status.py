@@ -127,7 +127,7 @@ async def status(asked: CommandRequest) -> CommandReply:
 
 
 async def _budgets(asked: CommandRequest) -> list[str]:
-    """Say what is left of the budgets that somebody has alone."""
+    """List what is left of the asker's own budgets, one line for each."""
     say = asked.say
     try:
         found = await asked.ask(names.MODELS, OwnBudgets(asked.account))

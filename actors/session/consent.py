@@ -143,7 +143,7 @@ async def _look_elsewhere(
 async def _decide_elsewhere(
     hear: Hear, ruling: permissions.ApprovalRuling, services: Services
 ) -> str:
-    """Have the node decide at which a call waits; what is told is what was done."""
+    """Send the decision to the node where the call waits; return what came of it."""
     board, approval = services.board, ruling.approval
     wanted = DecideQuestion(
         question=board.question_of(approval.id),

@@ -55,7 +55,7 @@ LOOKS_APART = 0.1
 """Seconds between two looks at what others wrote, or at what is to be given away."""
 
 LOOKS_GROWTH = 1.25
-"""The pause after a look at what is still busy, as a share of the one before it."""
+"""By how much each pause between two looks at what stays busy exceeds the last one."""
 
 # Chosen: long beside the giving away of a part, so that no try begins meanwhile.
 SOON = 5.0
@@ -85,8 +85,9 @@ class Looks:
         longest = self._node.look_every
         if giving != self._giving:
             self._pause, self._giving = LOOKS_APART, giving
-        await self._node.wait_changed(min(self._pause, longest) if giving else longest)
-        self._pause *= LOOKS_GROWTH
+        pause = min(self._pause, longest) if giving else longest
+        await self._node.wait_changed(pause)
+        self._pause = pause * LOOKS_GROWTH
 
 
 class SharedWork:

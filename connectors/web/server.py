@@ -534,7 +534,7 @@ class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def http_settings(name: str, config: ServerConfig) -> HttpSettings:
-    """Say how a connector's server listens; whoever needs a key adds it."""
+    """Return how a connector's server listens; who needs a key adds it."""
     return HttpSettings(
         name=name,
         host=config.host,

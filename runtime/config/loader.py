@@ -183,7 +183,7 @@ class Fit(msgspec.Struct):
             return WRONG
         fields = {item.encode_name: item for item in kind.fields}
         self.settings = self.settings or kind
-        # The loader has taken `include` out; whoever mistypes it must be told.
+        # The loader has taken `include` out; a misspelt one must be reported.
         known = [*fields, kind.tag_field if way else INCLUDE]
         retired = self.retired.get(kind.cls.__name__, {})
         plain: dict[str, object] = {}

@@ -174,7 +174,11 @@ def match(beginnings: Iterable[str]) -> str:
 
 
 def alike(
-    db: SqlDb, asked: FactSearch, there: list[int], besides: Collection[int]
+    db: SqlDb,
+    asked: FactSearch,
+    there: list[int],
+    besides: Collection[int],
+    lacking: Lacking | None = None,
 ) -> dict[int, float]:
     """Say how alike the question and vectors of its scopes are; see `Lookup`.
 
@@ -182,15 +186,11 @@ def alike(
     the way of all others: a scope may have thousands. It goes through all of a scope.
     Not done: one of its indexes for the nearest of a table. It would look over all
     scopes, and miss some of this one's.
+
+    Args:
+        lacking: is given the vectors of which pgvector does not know the direction.
     """
-    found = compared(db, asked, there, besides, [])
-    return nearest(found, asked, besides)
-
-
-def nearest(
-    found: dict[int, float], asked: FactSearch, besides: Collection[int]
-) -> dict[int, float]:
-    """Leave out what is neither among the nearest nor named besides."""
+    found = compared(db, asked, there, besides, [] if lacking is None else lacking)
     near = heapq.nsmallest(asked.limit, found, key=lambda each: (-found[each], each))
     return {each: found[each] for each in (*near, *besides) if each in found}
 
@@ -282,13 +282,8 @@ def keep_directions(db: SqlDb, lacking: Lacking) -> None:
 def searched(db: SqlDb, asked: FactSearch) -> tuple[Found, Lacking]:
     """Find facts, and what pgvector could not compare."""
     lacking: Lacking = []
-
-    def alike(
-        db: SqlDb, asked: FactSearch, there: list[int], besides: Collection[int]
-    ) -> dict[int, float]:
-        return nearest(compared(db, asked, there, besides, lacking), asked, besides)
-
-    return search_facts(db, asked, LOOKUP._replace(alike=alike)), lacking
+    noting = LOOKUP._replace(alike=functools.partial(alike, lacking=lacking))
+    return search_facts(db, asked, noting), lacking
 
 
 class PostgresqlFacts(SqlFacts):

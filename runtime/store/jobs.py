@@ -419,7 +419,7 @@ class DatabaseThread(pykka.ThreadingActor, abc.ABC, Generic[P]):
             if not self.jobs.death:
                 self._work(0.0)
             if not self.jobs.is_closed:
-                # Not by `aclose`: pykka's registry can stop any actor. Whoever asks
+                # Not by `aclose`: pykka's registry can stop any actor. Jobs that come
                 # later would wait for ever.
                 self.jobs.give_up(RuntimeError("stopped from outside"), ())
         except FencedError as error:

@@ -327,7 +327,7 @@ WHOLE = [
     "budgets    1; the least: 1,200 tokens left for x␛",
     "all is well",
 ]
-"""What is said if there is something to say of everything."""
+"""The report of a company in which every line has something to show."""
 
 
 def test_all_that_there_is_to_say_is_said() -> None:

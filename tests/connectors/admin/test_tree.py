@@ -138,7 +138,7 @@ connectors.web = { kind = "http", port = %s }
 
 
 def node(name: str, *children: Node, **more: Any) -> Node:
-    """Make what is told of an actor; `more` is what is different."""
+    """Make an actor's statistics; `more` replaces some of the fields."""
     (root,) = read_tree([actor(name)]).roots
     label = name.rpartition("/")[2]
     told = {"label": label, "last_end": "", "children": children}

@@ -592,7 +592,7 @@ def test_a_setting_is_explained_with_since_when_it_is_so(
 
 
 def diffed(path: Path, capsys: pytest.CaptureFixture[str], code: int) -> list[str]:
-    """Compare what is saved with what is in use; give what is told."""
+    """Compare saved settings with those in use; return what the command prints."""
     capsys.readouterr()
     assert run(["config", "diff", "--config", str(path)]) == code
     head, *told = capsys.readouterr().out.splitlines()

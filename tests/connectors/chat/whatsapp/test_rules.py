@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from connectors.chat import requests as faults
-from connectors.chat.whatsapp import events, events as errors, markup
+from connectors.chat.whatsapp import events, markup
 from connectors.chat.whatsapp.inbound import OPEN_FOR, ReplyWindows
 from tests.fakes.whatsapp.graph import FakeGraph, refusal
 from tests.support.chat.whatsapp_bed import ANNA, ROY, ZOE
@@ -56,7 +56,7 @@ def test_any_json_is_read_without_a_mistake(value: object) -> None:
 @given(JSON)
 def test_any_error_is_sorted(value: object) -> None:
     body = json.dumps({"error": value}).encode()
-    assert isinstance(errors.read_error(400, {}, body), faults.PlatformError)
+    assert isinstance(events.read_error(400, {}, body), faults.PlatformError)
 
 
 def test_one_call_of_several_entries_and_fields_is_read_whole() -> None:
@@ -78,8 +78,8 @@ def test_one_call_of_several_entries_and_fields_is_read_whole() -> None:
     ("code", "subcode", "kind", "told"),
     [
         (190, 463, faults.ShutOutError, "190/463"),
-        (100, 33, errors.MissingError, "may not see it"),
-        (131047, 0, errors.WindowError, "only they can begin again"),
+        (100, 33, events.MissingError, "may not see it"),
+        (131047, 0, events.WindowError, "only they can begin again"),
         (130429, 0, faults.BusyError, "80 messages a second"),
         (131056, 0, faults.BusyError, "one in 6 seconds"),
         (131026, 0, faults.RefusedError, "cannot be delivered"),
@@ -90,7 +90,7 @@ def test_numbers_of_errors_are_put_into_words(
     code: int, subcode: int, kind: type[Exception], told: str
 ) -> None:
     body = refusal(400, code, "their words", subcode, "their details").content
-    found = errors.read_error(400, {}, body)
+    found = events.read_error(400, {}, body)
     assert type(found) is kind
     assert told in str(found)
     assert "their details" in str(found)
@@ -100,7 +100,7 @@ def test_numbers_of_errors_are_put_into_words(
 def test_a_fault_that_says_nothing_leaves_it_open_whether_it_was_said(
     code: int,
 ) -> None:
-    found = errors.read_error(500, {}, refusal(500, code).content)
+    found = events.read_error(500, {}, refusal(500, code).content)
     assert isinstance(found, faults.LostError)
 
 

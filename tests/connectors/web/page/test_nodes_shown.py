@@ -111,7 +111,7 @@ async def listening(node: NodeQuestions) -> AsyncGenerator[int]:
 
 
 class OtherNode(msgspec.Struct):
-    """Gives whoever asks the same answer, or never one."""
+    """Gives every question the same answer, or never one."""
 
     said: bytes = b""
 
