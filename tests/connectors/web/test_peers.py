@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio  # noqa: TID251  what is tested lives there
 from collections.abc import Callable, Coroutine
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -78,13 +78,14 @@ class Node:
     async def _answer(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        self.heard = head + await reader.readexactly(2)
-        if self._answers:
-            writer.write(self._answers.pop(0))
-        if self._hangs:
-            await reader.read()
-        writer.close()
+        # A client that gave up before it asked is no fault of this server.
+        with closing(writer), suppress(asyncio.IncompleteReadError):
+            head = await reader.readuntil(b"\r\n\r\n")
+            self.heard = head + await reader.readexactly(2)
+            if self._answers:
+                writer.write(self._answers.pop(0))
+            if self._hangs:
+                await reader.read()
 
 
 class Client:
