@@ -14,6 +14,7 @@ same rule; who leaves gives what is left when `limits.drain_timeout` is over, to
 from __future__ import annotations
 
 import contextlib
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import trio
@@ -24,7 +25,7 @@ from actors.messages.inbound import Inbound
 from actors.messages.keys import SessionKey, chat_partition, parse_key
 from actors.operations.keeper import CheckStore
 from actors.outbound.hints import take_hint
-from actors.protocol import RouteArrived
+from actors.protocol import DrainOutbox, RouteArrived
 from actors.schedule.messages import AppointmentsChanged
 from actors.webhooks.messages import SendNotices
 from connectors.app.nodes import CompanyNode, CompanySeat, has_parts, is_shared
@@ -37,7 +38,7 @@ from runtime.supervision.keyed import StopKey
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
+    from collections.abc import Awaitable, Callable, Collection, Mapping
 
     from connectors.app.app import App
     from connectors.app.forwarding import ConnectionForwarder
@@ -65,6 +66,13 @@ SOON = 5.0
 PARTS_AT_ONCE = 16
 """Parts that are given away together."""
 
+# Chosen: most answers do not take longer, and most people do not notice.
+CLOSED_FOR = 1.0
+"""Seconds for which a part that never rests begins nothing, the first time."""
+
+CLOSED_LOOKS_APART = 0.02
+"""Seconds between two looks at whether such a part is at rest: people wait."""
+
 STOPPED_WITHIN = 10.0
 """Seconds that a conversation is given to end that goes on at another node."""
 
@@ -88,6 +96,32 @@ class Looks:
         pause = min(self._pause, longest) if giving else longest
         await self._node.wait_changed(pause)
         self._pause = pause * LOOKS_GROWTH
+
+
+class Overtaken:
+    """Which parts would never be at rest when one looks: people write at once again."""
+
+    def __init__(self) -> None:
+        self._open: Mapping[int, set[str]] = {}
+
+        self.patience = 0.0
+        """Seconds for which these are to begin nothing; longer each time."""
+
+    def look(self, busy: Mapping[int, set[str]]) -> frozenset[int]:
+        """Name those that have come to rest since the last look, and are busy again.
+
+        One long turn does not count: for its sake nobody else has to wait.
+
+        Args:
+            busy: by part, the ids of what is under way.
+        """
+        before, self._open = self._open, busy
+        found = (x for x, ids in busy.items() if before.get(x, ids).isdisjoint(ids))
+        if parts := frozenset(found):
+            self.patience = max(CLOSED_FOR, 2 * self.patience)
+        elif not busy:
+            self.patience = 0.0
+        return parts
 
 
 class SharedWork:
@@ -306,7 +340,7 @@ class SharedWork:
     # --- parts ------------------------------------------------------------------------
 
     async def _follow_parts(self) -> None:
-        looks = Looks(self._node)
+        looks, overtaken = Looks(self._node), Overtaken()
         while True:
             mine, going = self._node.parts()
             present = self._duties.parts or frozenset[int]()
@@ -316,43 +350,74 @@ class SharedWork:
                 self._take_up()
             if going:
                 try:
-                    await self._release(going)
+                    await self._release(going, overtaken)
                 except (KernelError, OSError, *UNANSWERED) as error:
                     LOG.warning("parts not given away yet", why=str(error))
             await looks.wait(going)
 
-    async def _release(self, going: frozenset[int]) -> None:
+    async def _release(self, going: frozenset[int], overtaken: Overtaken) -> None:
         """Give those parts away of which nothing is under way, a few at a time.
 
         A part is silent from then on until its next owner has it, so none waits until
-        the conversations of all others have ended.
+        the conversations of all others have ended. One that is never at rest by chance
+        begins nothing for a moment.
         """
-        idle = sorted(going - await self._busy(going))
+        busy = await self._busy(going)
+        idle = sorted(going - busy.keys())
         for start in range(0, len(idle), PARTS_AT_ONCE):
-            await self._release_idle(frozenset(idle[start : start + PARTS_AT_ONCE]))
+            await self._close(frozenset(idle[start : start + PARTS_AT_ONCE]), 0.0)
+        if parts := overtaken.look(busy):
+            longest = self._reloading.config.limits.drain_timeout
+            await self._close(parts, min(overtaken.patience, longest))
 
-    async def _release_idle(self, idle: frozenset[int]) -> None:
+    async def _close(self, parts: frozenset[int], within: float) -> None:
+        """Begin nothing for parts, and give those away that come to rest.
+
+        Args:
+            within: seconds that they are given to finish what is under way.
+        """
         present = self._duties.parts or frozenset[int]()
-        idle = frozenset(x for x in idle if not self._node.is_entered(x))
-        if not idle:
+        parts = frozenset(x for x in parts if not self._node.is_entered(x))
+        if not parts:
             return
         # Who comes now waits, until it is known where the part is.
-        self._duties.parts = present - idle
+        self._duties.parts = present - parts
         try:
-            await self._give_idle(idle)
+            await self._give_rested(parts, self._app.clock.monotonic() + within)
             # What was handed on for these is not known when they come back.
             self._tell(names.ROUTER, RouteArrived())
         finally:
-            # What was not given, because something came or the server went away.
+            # What was not given, because it did not rest or the server went away.
             mine, _ = self._node.parts()
-            if kept := idle & mine:
+            if kept := parts & mine:
                 self._duties.parts = (self._duties.parts or frozenset()) | kept
                 self._take_up()
 
-    async def _give_idle(self, idle: frozenset[int]) -> None:
-        """Give those away of which nothing is under way still."""
+    async def _give_rested(self, parts: frozenset[int], until: float) -> None:
+        """Give each of some closed parts away once nothing of it is under way."""
         await self._flush()
-        gone = idle - await self._busy(idle)
+        # What is stored from here on is begun by nobody here.
+        newest = max(
+            (key.number for key in await read_keys(self._app.store)), default=0
+        )
+        while True:
+            gone = parts.difference(await self._busy(parts, newest))
+            await self._give_parts(gone)
+            mine, going = self._node.parts()
+            parts = (parts - gone) & going
+            is_over = self._app.clock.monotonic() >= until
+            # Nobody waits for these who writes in a part that is this node's now.
+            if (
+                not parts
+                or is_over
+                or mine - going - (self._duties.parts or frozenset())
+            ):
+                return
+            await self._node.wait_changed(CLOSED_LOOKS_APART)
+
+    async def _give_parts(self, gone: frozenset[int]) -> None:
+        if not gone:
+            return
         await self._end_conversations(
             lambda key: (
                 self._has_parts(key.connector)
@@ -362,31 +427,44 @@ class SharedWork:
         await self._flush()
         await self._node.give([f"{PART}{part}" for part in gone])
 
-    async def _busy(self, among: frozenset[int]) -> set[int]:
-        """Find the parts of which something is open.
+    async def _busy(
+        self, among: frozenset[int], newest: int | None = None
+    ) -> dict[int, set[str]]:
+        """Find the parts of which something is open, and the ids of what is.
 
         Of a node that gives all away, what waits for a later try may do so elsewhere.
+
+        Args:
+            newest: the number of the last message that counts; None: all do.
         """
         store, config = self._app.store, self._reloading.config
-        keys = await read_keys(store)
-        keys = [x for x in keys if x.part in among and self._has_parts(x.connector)]
-        found = {key.part for key in keys}
+        keys = [
+            key
+            for key in await read_keys(store)
+            if key.part in among and self._has_parts(key.connector)
+            if newest is None or key.number <= newest
+        ]
+        found = [(key.part, key.id) for key in keys]
         if self._node.gives_all:
             open_now = await read_among(store, keys)
             soon, is_put_off = self._app.clock.wall() + SOON, dict[str, bool]()
-            found = {
-                row.part
+            found = [
+                (row.part, row.id)
                 for row in sorted(open_now, key=lambda row: row.number)
                 if is_under_way(row, soon, is_put_off) and can_read(row.body, Inbound)
-            }
-        after = 0
+            ]
+        after, busy = 0, defaultdict[int, set[str]](set)
         while True:
             rows = await store.undelivered(after=after, limit=PAGE)
             # What a bot is to say waits for the node that has it, wherever that is.
-            found |= {row.part for row in rows if is_shared(config, row.connector)}
+            mine = [row for row in rows if is_shared(config, row.connector)]
+            found += [(row.part, row.id) for row in mine if row.part in among]
             if len(rows) < PAGE:
-                return found
+                break
             after = rows[-1].number
+        for part, row_id in found:
+            busy[part].add(row_id)
+        return busy
 
     # --- both -------------------------------------------------------------------------
 
@@ -417,6 +495,9 @@ class SharedWork:
 
     def _take_up(self) -> None:
         """Have looked for what an earlier node left."""
+        # First: what it had not said is said before anything new in its chats.
+        for connector in self._app.transports:
+            self._tell(names.connector(connector), DrainOutbox())
         # Nobody has to start first who is to hear it: people wait.
         self._tell(names.ROUTER, RouteArrived())
         self._tell(names.SCHEDULER, AppointmentsChanged())

@@ -39,7 +39,15 @@ from tests.fakes.telegram.chats import Chat, FakeBot
 from tests.fakes.telegram.server import on_a_socket
 from tests.fakes.websocket.client import SocketClient
 from tests.live.test_postgresql_faults import BETWEEN, CHATS, PAUSE, Company, check
-from tests.processes.running import PATIENCE, ROOT, Server, environment, run, served
+from tests.processes.running import (
+    PATIENCE,
+    ROOT,
+    Finished,
+    Server,
+    environment,
+    run,
+    served,
+)
 from tests.support.chat.telegram_bed import ZOE
 from tests.support.store.postgresql import PORT, ServerProcess, use_standby
 
@@ -237,7 +245,9 @@ class Nodes(Company):
                 await self.wait_everybody()
                 self.proxies[owner].is_away = False
             case "move":
-                await trio.to_thread.run_sync(self.move, owner)
+                said = await trio.to_thread.run_sync(self.move, owner)
+                assert said.code == 0, f"{said.said}\n{self.beliefs()}"
+                assert self.owner() != owner
             case "kill server":
                 self.database.kill()
                 await trio.to_thread.run_sync(self.database.start)
@@ -247,12 +257,10 @@ class Nodes(Company):
         await self.wait_answers(BETWEEN)
         await self.wait_everybody()
 
-    def move(self, owner: str) -> None:
-        """Have the owner give the company away by command."""
-        variables = self.variables(owner)
-        done = run("nodes", "drain", owner, folder=self.folder, **variables)
-        assert done.code == 0, done.said
-        assert self.owner() != owner
+    def move(self, owner: str) -> Finished:
+        """Have the owner give all away by command."""
+        command = ("nodes", "drain", owner, "--wait", str(PATIENCE / 2))
+        return run(*command, folder=self.folder, **self.variables(owner))
 
     def log(self) -> str:
         """Give what the nodes have said."""

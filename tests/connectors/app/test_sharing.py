@@ -15,8 +15,10 @@ import trio
 import trio.testing
 from msgspec.structs import replace
 
+from actors import names
 from actors.journal.commits import as_enqueue
 from actors.messages.keys import chat_partition
+from actors.protocol import DrainOutbox, RouteArrived
 from actors.services import Duties
 from connectors.app.reload.reload import SettingsSource
 from connectors.app.sharing import (
@@ -24,6 +26,7 @@ from connectors.app.sharing import (
     LOOKS_GROWTH,
     PARTS_AT_ONCE,
     Looks,
+    Overtaken,
     SharedWork,
 )
 from connectors.app.shutdown import Drain
@@ -347,10 +350,11 @@ async def test_a_part_that_could_not_be_given_away_is_worked_on_as_before() -> N
         system=SimpleNamespace(
             find=dict[str, object]().get, kernel=SimpleNamespace(names=[])
         ),
+        transports={},
     )
     seat: Any = SimpleNamespace(node=SlowToGive(), duties=duties)
     rest: Any = SimpleNamespace(config=AppConfig())
-    await SharedWork(app, seat, rest, rest)._release(frozenset({7}))
+    await SharedWork(app, seat, rest, rest)._release(frozenset({7}), Overtaken())
     assert duties.parts == {7, 8}
 
 
@@ -372,9 +376,11 @@ async def test_who_leaves_gives_away_what_waits_for_a_later_try() -> None:
             due = Defer(name, 1, clock.wall() + later)
             await store.commit(Commit(at=1.0, defers=(due,)))
     work, among = SharedWork(app, seat, rest, rest), frozenset({1, 2, 3, 4})
-    assert await work._busy(among) == among, "a node that stays will work on all"
+    assert (await work._busy(among)).keys() == among, (
+        "a node that stays will work on all"
+    )
     node.gives_all = True
-    assert await work._busy(among) == {2, 3}
+    assert await work._busy(among) == {2: {"due soon"}, 3: {"running"}}
 
 
 class Giving:
@@ -508,6 +514,97 @@ async def test_parts_go_a_few_at_a_time_and_none_waits_for_an_answer_in_another(
     assert duties.parts == set()
 
 
+class Taking(Giving):
+    """A node that has just got parts, and keeps them."""
+
+    def parts(self) -> tuple[frozenset[int], frozenset[int]]:
+        """Give the parts that it has, none of which others are to have."""
+        return super().parts()[0], frozenset()
+
+
+async def test_what_another_node_had_not_said_is_looked_for_before_what_is_new() -> (
+    None
+):
+    duties, told = Duties(), list[tuple[str, object]]()
+    duties.parts = frozenset()
+    node = Taking(duties, f"{PART}5")
+    work = shared_work(node, MemoryStore(), duties, http=HttpConfig())
+    actors: Any = work._app.system
+    actors.find = lambda name: SimpleNamespace(tell=lambda x: told.append((name, x)))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(work._follow_parts)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert duties.parts == {5}
+    assert told[:2] == [
+        (names.connector("http"), DrainOutbox()),
+        (names.ROUTER, RouteArrived()),
+    ]
+
+
+class Hasty:
+    """Somebody who writes again at once, whenever an answer comes."""
+
+    def __init__(self, duties: Duties, store: MemoryStore, lasts: float) -> None:
+        self._duties = duties
+        self._store = store
+        self._lasts = lasts
+        self.answers = 0
+
+    async def write(self) -> None:
+        """Write for ever; while nobody takes it, wait."""
+        kept, lasts = msgspec.json.encode(words()), self._lasts
+        row = replace(heard("0", connector="http"), part=5, stream="a chat", body=kept)
+        accepts, settles = (row,), tuple[Settle, ...]()
+        while True:
+            await self._store.commit(Commit(at=1.0, accepts=accepts, settles=settles))
+            await trio.sleep(lasts)
+            settles = (Settle(row.id, "replied"),)
+            self.answers += 1
+            row = replace(row, id=f"{self.answers}", platform_id=f"{self.answers}")
+            accepts = (row,)
+            if self._duties.parts:
+                continue
+            await self._store.commit(Commit(at=1.0, settles=settles))
+            settles = ()
+            while not self._duties.parts:
+                await trio.testing.wait_all_tasks_blocked(0.01)
+
+
+@pytest.mark.usefixtures("autojump_clock")
+@pytest.mark.parametrize("lasts", [0.04, 0.7, 5.0])
+async def test_a_part_goes_in_which_somebody_writes_without_a_pause(
+    lasts: float,
+) -> None:
+    duties, store = Duties(), MemoryStore()
+    duties.parts = frozenset({5})
+    node = Giving(duties, f"{PART}5")
+    work = shared_work(node, store, duties, http=HttpConfig())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(Hasty(duties, store, lasts).write)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(work._follow_parts)
+        with trio.fail_after(8 * lasts + 3.0):
+            while not node.given:
+                await trio.testing.wait_all_tasks_blocked(0.01)
+        nursery.cancel_scope.cancel()
+    assert node.given == [[f"{PART}5"]]
+
+
+@pytest.mark.usefixtures("autojump_clock")
+async def test_nobody_waits_for_one_long_answer_in_another_chat_of_the_part() -> None:
+    duties, store = Duties(), MemoryStore()
+    duties.parts = frozenset({5})
+    await accept(store, "http", part=5)
+    work = shared_work(Giving(duties, f"{PART}5"), store, duties, http=HttpConfig())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(work._follow_parts)
+        for _ in range(1000):
+            await trio.sleep(0.0101)
+            assert duties.parts == {5}
+        nursery.cancel_scope.cancel()
+
+
 async def test_a_bot_that_has_said_all_waits_for_no_other_and_none_for_ever(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
@@ -612,7 +709,8 @@ class GivenBot:
 
 async def test_a_bot_that_cannot_be_begun_for_want_of_a_file_is_begun_later() -> None:
     node: Any = GivenBot()
-    app: Any = SimpleNamespace(system=SimpleNamespace(find=dict[str, object]().get))
+    nobody: Any = SimpleNamespace(find=dict[str, object]().get)
+    app: Any = SimpleNamespace(system=nobody, transports={})
     seat: Any = SimpleNamespace(node=node, duties=Duties(), accounts=frozenset())
     rest: Any = None
     with trio.fail_after(PATIENCE):
