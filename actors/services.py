@@ -205,6 +205,7 @@ class Duties:
     __slots__ = (
         "accounts",
         "ask",
+        "closed",
         "has_rest",
         "is_leased",
         "is_leaving",
@@ -216,6 +217,10 @@ class Duties:
     def __init__(self) -> None:
         self.parts: frozenset[int] | None = None
         """Whose chats are this process's; None: all chats are."""
+
+        self.closed: frozenset[int] = frozenset()
+        """Those of the parts in which nothing new is begun, since they are about to be
+        given away; what comes waits."""
 
         self.has_rest = True
         """Whether what is not shared is this process's."""
@@ -246,6 +251,11 @@ class Duties:
         if self.parts is None:
             return True
         return part in self.parts if self.is_shared(connector) else self.has_rest
+
+    def begins(self, connector: str, part: int) -> bool:
+        """Whether this process begins turns in a chat of a part just now."""
+        is_closed = part in self.closed and self.is_shared(connector)
+        return self.has(connector, part) and not is_closed
 
     def sends(self, connector: str, part: int) -> bool:
         """Whether this process delivers answers in a chat of this part."""

@@ -26,7 +26,7 @@ from actors.journal.unsettled import (
     read_open,
     tell_found,
 )
-from actors.messages.keys import SessionKey
+from actors.messages.keys import SessionKey, chat_partition
 from actors.protocol import (
     CheckHeard,
     DrainOutbox,
@@ -172,10 +172,11 @@ class Recovery:
         One of a chat that another node works on is left to it.
         """
         duties, address = self._duties, message.inbound.address
-        chat, connector = address.chat, address.connector
         # Why `parts` first: one process pays nothing for it.
-        if duties.parts is not None and not duties.has_chat(connector, chat):
-            return ()
+        if duties.parts is not None:
+            part = chat_partition(address.connector, address.chat)
+            if not duties.begins(address.connector, part):
+                return ()
         chat, lines = commits.chat_stream(message.inbound), self._lines
         # A session of the chat may not be up yet; it hears the old ones first.
         is_late = self._is_due and lines.has_left(chat)
@@ -289,7 +290,10 @@ class Recovery:
         mine = {each.id for each in found if self._is_known(each.connector)}
         self._hearing.allotted.forget_all_but(mine)
         # Copies for further agents stand where their original stands.
-        waiting = sorted((row for row in rows if row.id in mine), key=place)
+        begins = self._duties.begins
+        waiting = sorted(
+            (x for x in rows if x.id in mine and begins(x.connector, x.part)), key=place
+        )
         self._lines.refill((row.stream, row) for row in waiting)
 
     def _hurry(self, chat: str) -> Iterator[Place]:

@@ -829,7 +829,7 @@ class CompanyNode:
         owner = self._owners.get(f"{PART}{part}", "")
         if owner == self._name:
             duties = self._duties
-            is_here = duties is not None and part in (duties.parts or ())
+            is_here = duties is not None and duties.begins(connector, part)
             return NodePlace(owner, is_here=is_here)
         return self._place(owner, connector)
 

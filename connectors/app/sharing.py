@@ -376,21 +376,22 @@ class SharedWork:
         Args:
             within: seconds that they are given to finish what is under way.
         """
-        present = self._duties.parts or frozenset[int]()
+        duties = self._duties
         parts = frozenset(x for x in parts if not self._node.is_entered(x))
         if not parts:
             return
         # Who comes now waits, until it is known where the part is.
-        self._duties.parts = present - parts
+        duties.closed |= parts
         try:
             await self._give_rested(parts, self._app.clock.monotonic() + within)
             # What was handed on for these is not known when they come back.
             self._tell(names.ROUTER, RouteArrived())
         finally:
+            duties.closed -= parts
             # What was not given, because it did not rest or the server went away.
             mine, _ = self._node.parts()
             if kept := parts & mine:
-                self._duties.parts = (self._duties.parts or frozenset()) | kept
+                duties.parts = (duties.parts or frozenset()) | kept
                 self._take_up()
 
     async def _give_rested(self, parts: frozenset[int], until: float) -> None:
@@ -418,6 +419,7 @@ class SharedWork:
     async def _give_parts(self, gone: frozenset[int]) -> None:
         if not gone:
             return
+        self._duties.parts = (self._duties.parts or frozenset()) - gone
         await self._end_conversations(
             lambda key: (
                 self._has_parts(key.connector)

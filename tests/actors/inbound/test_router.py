@@ -188,6 +188,27 @@ async def test_chats_of_other_nodes_are_left_to_them_until_they_are_ours(
         assert (await crossing.heard())["anna"] == [words(), late]
 
 
+async def test_a_part_that_is_closed_begins_nothing_and_forgets_nothing(
+    autojump_clock: Clock,
+) -> None:
+    store, duties = MemoryStore(), Duties()
+    duties.is_shared = lambda connector: connector == "fake"
+    part = chat_partition("fake", "room")
+    duties.parts = frozenset({part})
+    await stored(store, words())
+    async with open_crossing(autojump_clock, store, duties=duties) as crossing:
+        assert (await crossing.heard())["anna"] == [words()]
+        duties.closed = frozenset({part})
+        late = words(number=2)
+        await stored(store, late)
+        crossing.router.tell(Route(late))
+        crossing.router.tell(RouteArrived())
+        assert (await crossing.heard())["anna"] == [words()]
+        duties.closed = frozenset()
+        crossing.router.tell(RouteArrived())
+        assert (await crossing.heard())["anna"] == [words(), late]
+
+
 async def test_what_another_node_stored_is_heard_at_once_and_nothing_twice(
     autojump_clock: Clock,
 ) -> None:
