@@ -5,14 +5,17 @@ Owns what the actors of one process share, and nothing outside of `async with`.
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import trio
 
 from runtime.actor import lifecycle
+from runtime.actor.actor import Actor
 from runtime.actor.cell import Cell
+from runtime.actor.dead_letters import DeadLetters
 from runtime.actor.kernel import ASK_TIMEOUT, Kernel
 from runtime.actor.mailbox import EMPTY, MailboxConfig
 from runtime.actor.messages import KILLED, SHUTDOWN, Exit, Keyed
@@ -21,15 +24,9 @@ from runtime.actor.ref import ActorRef
 from runtime.actor.reply import Reply
 from runtime.actor.statistics import ActorStatistics, SystemStatistics
 from runtime.errors import KernelError, MisuseError, text_of
+from runtime.supervision.supervisor import Supervisor
 from runtime.supervision.watchdog import Watchdog, WatchdogConfig
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
-
-    from runtime.actor.actor import Actor
-    from runtime.actor.dead_letters import DeadLetters
-    from runtime.supervision.supervisor import Supervisor
 
 # Chosen: as long as a supervisor gives a child by default.
 SHUTDOWN_TIME = 5.0

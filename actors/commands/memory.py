@@ -7,18 +7,14 @@ where each has a conversation of their own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from actors.commands.context import CommandReply, CommandRequest
 from actors.journal.parts import in_one_part
 from actors.memory import scopes as scope_names
 from actors.memory.forgetting import marked
+from actors.memory.messages import FactKind
 from actors.messages.keys import chat_partition
 from runtime.store.facts import FactListing, ForgetFacts, StoredFact
 from runtime.store.rows import Commit
-
-if TYPE_CHECKING:
-    from actors.memory.messages import FactKind
 
 MOST_FACTS = 50
 """Facts that are shown; of more, the number is told."""

@@ -8,7 +8,6 @@ Everything else follows: `/help`, suggestions for mistyped words, the settings
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,10 +15,8 @@ from actors.commands import memory, models, people, status
 from actors.commands.context import CommandReply, CommandRequest
 from actors.config.access import Who
 from actors.messages.commands import OtherCommand, as_command, parse_command
-
-if TYPE_CHECKING:
-    from actors.messages.inbound import Inbound
-    from actors.rules.groups.activation import CommandScope
+from actors.messages.inbound import Inbound
+from actors.rules.groups.activation import CommandScope
 
 Answer = Callable[[CommandRequest], Awaitable[CommandReply]]
 
@@ -200,7 +197,7 @@ def skill_named(text: str, skills: Sequence[str]) -> str:
     return next((s for s in skills if as_command(s) == as_command(command.word)), "")
 
 
-Rights = tuple["Mapping[str, Who]", "Mapping[str, Who]"]
+Rights = tuple[Mapping[str, Who], Mapping[str, Who]]
 """Who may use which command by the settings: in general, and in groups."""
 
 

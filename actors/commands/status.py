@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal, cast
 
 import msgspec
 
@@ -17,15 +17,13 @@ from actors.messages.commands import as_command, near
 from actors.messages.inbound import Inbound
 from actors.messages.keys import account_of
 from actors.messages.progress import Pace
+from actors.models.budget import Amount, Budget
 from actors.models.messages import ListModels, ModelList, OwnBudgets
 from actors.models.spending import read_row
 from actors.people.lookup import ListPeople, PeopleList, chat_of
 from actors.rules.text.durations import spoken
 from actors.schedule.rows import listed
 from runtime.store.rows import StoredMessage, decoded
-
-if TYPE_CHECKING:
-    from actors.models.budget import Amount, Budget
 
 PAGE = 1000
 

@@ -9,7 +9,8 @@ ends it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
 
@@ -17,12 +18,7 @@ from actors.messages.busy_policies import Chosen
 from actors.messages.inbound import Inbound, Occasion, TranscriptLine
 from actors.messages.usage import Run
 from actors.rules.prompt.compaction import MOST_SUMMARIES, Trigger, shortened, tokens_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from runtime.store.port import Store
-
+from runtime.store.port import Store
 
 ResetReason = Literal["command", "model", "daily", "idle"]
 """What ended a conversation: a person's command; the agent's marker; the hour of the

@@ -12,19 +12,15 @@ order of their time (`runtime/ids.py`). Of what is older nothing is remembered.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from actors.journal.history import Exchanged
 from actors.messages.inbound import TranscriptLine
 from actors.messages.keys import fact_partition
+from runtime.store.port import Entries, Store
 from runtime.store.rows import Entry, StoredEvent
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from runtime.store.port import Entries, Store
 
 
 def is_forgotten(name: str, mark: str) -> bool:

@@ -9,21 +9,17 @@ nine would go by what was taken until nine.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from datetime import UTC, timedelta, tzinfo
-from typing import TYPE_CHECKING
 
 from actors.journal.records import USAGE, UsageRecord
 from actors.journal.unsettled import read_open
+from actors.messages.inbound import Inbound
 from actors.models.spending import read_row
 from actors.rules.text.durations import shown
 from actors.rules.text.limits import RecentMap
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from actors.messages.inbound import Inbound
-    from actors.services import Services
-    from runtime.store.rows import StoredRecord
+from actors.services import Services
+from runtime.store.rows import StoredRecord
 
 PAGE = 1000
 

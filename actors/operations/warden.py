@@ -10,7 +10,6 @@ is done.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,13 +17,10 @@ from actors import names
 from actors.errors import EndedByHandError
 from actors.journal.records import Deed, as_commit
 from actors.protocol import RouteUnanswered
+from actors.services import Services
 from runtime.actor.actor import Actor
 from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from actors.services import Services
-
 
 AGENTS = "agents"
 CONNECTORS = "connectors"

@@ -6,8 +6,6 @@ in the audit, in the same commit. Nobody's words stand in either.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from actors.journal.parts import in_one_part
@@ -15,11 +13,9 @@ from actors.people import rows as people_rows
 from actors.people.identity import connector_of
 from actors.people.pairing_rules import Guest, PairingRequest
 from actors.people.rows import part_of
+from actors.rules.text.secrets import AuditRedaction
+from runtime.store.port import Store
 from runtime.store.rows import Commit, Entry, Record, StoredEntry, decoded
-
-if TYPE_CHECKING:
-    from actors.rules.text.secrets import AuditRedaction
-    from runtime.store.port import Store
 
 PAIRING = "pairing"
 GUEST = "guest"

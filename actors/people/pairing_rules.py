@@ -8,18 +8,15 @@ codes told in a minute, and by the time until one stranger is told theirs again.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable
+from typing import Literal
 
 import msgspec
 
+from actors.config.access import AccessConfig
 from actors.messages.inbound import Address
 from actors.rules.text.codes import plain
 from actors.rules.text.limits import NoticeLimiter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from actors.config.access import AccessConfig
 
 LONGEST_NAME = 64
 """Characters of what somebody calls themselves that are kept."""

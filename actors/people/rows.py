@@ -7,7 +7,7 @@ audit, in the same commit. `chat-people` by group: who wrote there, and when las
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import msgspec
 
@@ -15,13 +15,9 @@ from actors.journal import records
 from actors.journal.parts import in_one_part
 from actors.messages.keys import chat_partition
 from actors.people.identity import PeopleChange, Person, bucket
+from actors.rules.text.secrets import AuditRedaction
+from runtime.store.port import Entries
 from runtime.store.rows import Commit, Entry, Record, StoredEntry
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from actors.rules.text.secrets import AuditRedaction
-    from runtime.store.port import Entries
 
 PERSON = "person"
 ALIAS = "alias"

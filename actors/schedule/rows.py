@@ -13,11 +13,14 @@ there, it is looked up and not written down again. No event tells of a slot, so
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Iterator
+from datetime import tzinfo
+from typing import Literal
 
 import msgspec
 
 from actors.journal.notices import SHOWN_ID
+from actors.messages.inbound import Address, Inbound
 from actors.messages.keys import chat_partition
 from actors.rules.text.durations import in_words
 from actors.schedule.appointments import (
@@ -29,16 +32,9 @@ from actors.schedule.appointments import (
 )
 from actors.schedule.decisions import steps_of
 from actors.schedule.recurrence import repeat_shown
+from runtime.store.port import Entries
 from runtime.store.rows import Entry, Record, StoredEntry
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import tzinfo
-
-    from actors.messages.inbound import Address, Inbound
-    from runtime.store.port import Entries
-
 
 LOG = EventLog("schedule")
 

@@ -7,8 +7,9 @@ long as the settings say and while the session is awake.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from contextlib import suppress
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 import msgspec
 
@@ -43,9 +44,6 @@ from runtime.actor.reply import Reply
 from runtime.actor.timers import Timer
 from runtime.errors import KernelError
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable
 
 LOG = EventLog("session")
 

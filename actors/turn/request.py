@@ -13,8 +13,8 @@ to compact the conversation, waits for that, and goes on with the shorter one.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from datetime import tzinfo
 
 import msgspec
 
@@ -38,6 +38,7 @@ from actors.messages.inbound import (
 from actors.messages.keys import owner_of, parse_key
 from actors.models.pool import ModelOffer
 from actors.people import lookup as knowing
+from actors.people.identity import Person
 from actors.protocol import PromptShortened, ShortenPrompt, StartTurn
 from actors.rules.groups.addressing import is_in_the_open, there
 from actors.rules.groups.overheard import (
@@ -73,15 +74,9 @@ from actors.turn.stream import AnswerStream
 from runtime.actor.actor import Actor
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError, StoreError
+from runtime.store.port import Entries, Store
+from runtime.store.rows import Answered, StoredDelivery
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from datetime import tzinfo
-
-    from actors.people.identity import Person
-    from runtime.store.port import Entries, Store
-    from runtime.store.rows import Answered, StoredDelivery
 
 LOG = EventLog("turn")
 RECALLS = EventLog("memory")

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import Protocol, cast
 
 import msgspec
 import trio
 
 from actors import names
+from actors.agents.persona import Persona
+from actors.config.routes import RoutingConfig
 from actors.errors import ModelBusyError, ModelError, ModelFault
 from actors.memory.notebook import active_project
 from actors.messages.inbound import (
@@ -54,10 +56,6 @@ from runtime.actor.actor import Actor
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError
 from runtime.telemetry.logs import EventLog, Quoted
-
-if TYPE_CHECKING:
-    from actors.agents.persona import Persona
-    from actors.config.routes import RoutingConfig
 
 LOG = EventLog("turn")
 

@@ -10,21 +10,19 @@ so that the message can be retried by hand and replayed.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 import trio
 
 from actors.messages.inbound import SentFile
 from actors.messages.keys import chat_partition
+from actors.protocol import StartTurn
+from actors.services import Services
 from actors.turn import machine as rules
 from runtime.actor.committer import commit_until_decided
 from runtime.errors import SequenceConflictError, StoreUnavailableError
 from runtime.store.rows import Append, Commit, NewEvent, StoredEvent
-
-if TYPE_CHECKING:
-    from actors.protocol import StartTurn
-    from actors.services import Services
 
 ROUND = "round"
 TOOL = "tool"

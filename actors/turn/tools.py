@@ -8,8 +8,8 @@ a turn only waits for approvals, it gives its permit to another turn.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, cast
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import cast
 
 import msgspec
 import trio
@@ -34,6 +34,7 @@ from actors.messages.inbound import (
 )
 from actors.messages.keys import account_of
 from actors.messages.tracing import TracedStep
+from actors.ports import Tool
 from actors.protocol import (
     ApprovalResult,
     RequestApproval,
@@ -50,14 +51,9 @@ from actors.services import Services
 from actors.turn import machine as rules
 from actors.turn.files import MOST_FILES, TOO_MANY, with_images
 from actors.turn.steps import ApprovalRecorded, StepJournal
+from actors.turn.stream import AnswerStream
 from runtime.actor.ref import UNANSWERED, ActorRef
 from runtime.errors import MailboxFullError
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-
-    from actors.ports import Tool
-    from actors.turn.stream import AnswerStream
 
 LOST = ApprovalResult(
     "unasked", why="it needs somebody's leave, and the question was lost"

@@ -12,18 +12,15 @@ import math
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
 from actors.journal import records
 from actors.messages.inbound import Inbound
 from actors.messages.state import outcome_of
+from runtime.store.database import Inspection
 from runtime.store.rows import InboxState, StoredMessage, StoredRecord, decoded
-
-if TYPE_CHECKING:
-    from runtime.store.database import Inspection
-
 
 Precision = Literal["seconds", "milliseconds"]
 

@@ -18,19 +18,16 @@ import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeGuard
+from typing import NamedTuple, Self, TypeGuard
 
 import msgspec
 
+from connectors.config.app import AppConfig
 from connectors.files import receipt_key
+from runtime.config.loader import Settings
 from runtime.config.messages import dotted, toml
 from runtime.secret import OpenText, Secret
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from connectors.config.app import AppConfig
-    from runtime.config.loader import Settings
-
 
 Way = tuple[str | int, ...]
 Table = dict[str, object]

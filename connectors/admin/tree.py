@@ -7,9 +7,9 @@ its name: names are paths down the tree, `callboard/agents/anna`; people type `a
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from heapq import nsmallest
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,13 +17,8 @@ from actors import names
 from actors.operations import warden as killing
 from actors.rules.text.similarity import LONGEST_WORD, did_you_mean
 from connectors.admin.display import make_safe
+from runtime.actor.statistics import ActorStatistics
 from runtime.errors import MisuseError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from runtime.actor.statistics import ActorStatistics
-
 
 MOST_CHILDREN = 50
 """Children of one supervisor that are shown at once."""

@@ -28,7 +28,6 @@ from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Seque
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import trio
@@ -50,11 +49,9 @@ from runtime.errors import FencedError, SettingsError, StoreError, StoreUnavaila
 from runtime.nodes.hints import LEASES, Hint, RowsWritten, Shown
 from runtime.nodes.membership import Membership, MembershipPlan
 from runtime.nodes.rows import ACCOUNT, COMPANY, PART, Fence, LeaseRow
+from runtime.postgresql.nodes import KnownNode, NodeCard, NodeDesk, NodesLook
+from runtime.store.rows import Append, Commit, Snapshot
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from runtime.postgresql.nodes import KnownNode, NodeCard, NodeDesk, NodesLook
-    from runtime.store.rows import Append, Commit, Snapshot
 
 LOG = EventLog("nodes")
 

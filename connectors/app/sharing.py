@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
 import trio
 
@@ -28,22 +28,18 @@ from actors.outbound.hints import take_hint
 from actors.protocol import DrainOutbox, RouteArrived
 from actors.schedule.messages import AppointmentsChanged
 from actors.webhooks.messages import SendNotices
+from connectors.app.app import App
+from connectors.app.forwarding import ConnectionForwarder
 from connectors.app.nodes import CompanyNode, CompanySeat, has_parts, is_shared
+from connectors.app.reload.reload import Reloading
 from connectors.app.shutdown import can_read, is_under_way
 from runtime.actor.ref import UNANSWERED
 from runtime.errors import KernelError
+from runtime.nodes.hints import Shown
 from runtime.nodes.rows import ACCOUNT, COMPANY, PART
 from runtime.store.rows import Commit
 from runtime.supervision.keyed import StopKey
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Mapping
-
-    from connectors.app.app import App
-    from connectors.app.forwarding import ConnectionForwarder
-    from connectors.app.reload.reload import Reloading
-    from runtime.nodes.hints import Shown
 
 LOG = EventLog("nodes")
 

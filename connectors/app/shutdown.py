@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import msgspec
 import trio
@@ -14,16 +14,12 @@ from actors.messages.inbound import Inbound
 from actors.protocol import StopAccepting
 from actors.services import Duties
 from runtime.actor.ref import UNANSWERED
+from runtime.clock import Clock
 from runtime.errors import KernelError, StoreError
+from runtime.store.port import Store
 from runtime.store.rows import Commit, StoredDelivery, StoredMessage
+from runtime.system import ActorSystem
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from runtime.clock import Clock
-    from runtime.store.port import Store
-    from runtime.system import ActorSystem
 
 LOG = EventLog("drain")
 

@@ -6,14 +6,17 @@ Imported only for settings that have some: who has none is spared their librarie
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from actors.ports import ToolSource
 from actors.rules.prompt import tools as tool_names
+from connectors.config.app import AppConfig
+from connectors.config.mcp import McpServerConfig
 from connectors.mcp.session import McpFigures
 from connectors.mcp.source import Known, McpSource, prefix_of
 from connectors.mcp.tree import (
@@ -26,24 +29,17 @@ from connectors.mcp.tree import (
     home_of,
     server_spec,
 )
+from connectors.sandbox.runner import Sandbox
 from connectors.skills.checks import read_all
 from connectors.skills.folder import SkillFolder, read_folders
 from connectors.skills.lessons import Lessons
 from connectors.skills.source import Brought, SkillSource, Starter, Using
+from runtime.actor.ref import ActorRef
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.restarts import Backoff
 from runtime.supervision.supervisor import Supervisor, SupervisorConfig
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from actors.ports import ToolSource
-    from connectors.config.app import AppConfig
-    from connectors.config.mcp import McpServerConfig
-    from connectors.sandbox.runner import Sandbox
-    from runtime.actor.ref import ActorRef
-    from runtime.telemetry.metrics import Metrics
+from runtime.telemetry.metrics import Metrics
 
 LOG = EventLog("skills")
 

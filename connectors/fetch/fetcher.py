@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ipaddress
 import math
+import ssl
 import zlib
 from collections.abc import (
     AsyncIterator,
@@ -24,12 +25,13 @@ from collections.abc import (
 )
 from contextlib import contextmanager, suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol, cast
 
 import httpcore
 import httpx
 import trio
 
+from connectors.config.tools import FetchConfig
 from connectors.fetch.addresses import AddressRules, IPAddress, Target, follow, read_url
 from connectors.fetch.messages import (
     Fetched,
@@ -43,11 +45,6 @@ from connectors.fetch.messages import (
     media_type,
 )
 from runtime.fairness import FairLimiter
-
-if TYPE_CHECKING:
-    import ssl
-
-    from connectors.config.tools import FetchConfig
 
 __all__ = ["FetchRequest", "Fetched", "Fetcher"]
 

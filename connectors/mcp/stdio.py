@@ -6,11 +6,12 @@ bounds neither a line nor how many come.
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import anyio
 import trio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 from mcp_types import (
     JSONRPCError,
@@ -28,14 +29,8 @@ from connectors.mcp.connection import (
     ServerLostError,
     readable,
 )
+from connectors.sandbox.runner import Confined
 from runtime.telemetry.logs import EventLog, Quoted
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-
-    from connectors.sandbox.runner import Confined
 
 LOG = EventLog("mcp")
 
@@ -50,7 +45,7 @@ MOST_COMPLAINTS = 200
 GRACE = 2.0
 
 Item = SessionMessage | Exception
-Streams = tuple["MemoryObjectReceiveStream[Item]", "MemoryObjectSendStream[Item]"]
+Streams = tuple[MemoryObjectReceiveStream[Item], MemoryObjectSendStream[Item]]
 
 
 class Traffic:

@@ -16,7 +16,7 @@ import re
 import string
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 import trio
@@ -29,14 +29,11 @@ from actors.messages.inbound import (
     TranscriptLine,
     Usage,
 )
+from actors.ports import Speak
 from actors.rules.groups.overheard import without_overheard
 from actors.rules.prompt.untrusted import unframe, without_sender
+from connectors.config.models import ScriptedModelConfig
 from runtime.config import loader as config
-
-if TYPE_CHECKING:
-    from actors.ports import Speak
-    from connectors.config.models import ScriptedModelConfig
-
 
 # At the end of a capture also the beginning of one, which what follows could end.
 MARKER = re.compile(r"\[(?=/?[A-Za-z_]+[:\]]|/?[A-Za-z_]*\Z)")

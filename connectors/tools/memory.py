@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Protocol, cast
+from typing import Annotated, Protocol, cast
 
 import msgspec
 import pykka
@@ -29,12 +29,10 @@ from actors.memory.messages import (
 from actors.messages.inbound import ToolCall, ToolContext, ToolResult, ToolSpec
 from actors.messages.keys import chat_partition
 from connectors.tools.arguments import ArgumentsError, decode_arguments, schema_of
+from connectors.tools.registry import ToolParts
+from runtime.clock import Clock
 from runtime.errors import KernelError
-
-if TYPE_CHECKING:
-    from connectors.tools.registry import ToolParts
-    from runtime.clock import Clock
-    from runtime.store.port import Store
+from runtime.store.port import Store
 
 
 class Neighbour(Protocol):

@@ -7,7 +7,8 @@ is room again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import trio
@@ -21,15 +22,11 @@ from connectors.sandbox.plan import (
     SandboxError,
     SandboxLimits,
 )
+from connectors.sandbox.runner import Sandbox
 from connectors.tools.arguments import ArgumentsTool, schema_of
+from connectors.tools.registry import ToolParts
 from connectors.tools.workspace.files import Desks, beside
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from connectors.sandbox.runner import Sandbox
-    from connectors.tools.registry import ToolParts
-    from connectors.tools.workspace.workspace import SpaceLeft, Workspace
+from connectors.tools.workspace.workspace import SpaceLeft, Workspace
 
 MOST_SECONDS = 120.0
 """Below the time of a turn, so that the model hears of it."""

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import socket
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -38,12 +38,7 @@ from connectors.web.server import (
 )
 from runtime.errors import MisuseError
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    import socket
-
-    from runtime.telemetry.metrics import Counter, Metrics
-
+from runtime.telemetry.metrics import Counter, Metrics
 
 LOG = EventLog("admin")
 

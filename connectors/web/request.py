@@ -10,10 +10,16 @@ from __future__ import annotations
 import asyncio
 import hmac
 import re
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
+from typing import Any, TypeVar, TypeVarTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Scope
 
 from actors.transport import RefusedAttempt
+from connectors.asyncio_bridge.bridge import Bridge
 from connectors.web.server import (
     EXPECTED_ERRORS,
     LOOPBACK_NAMES,
@@ -23,16 +29,7 @@ from connectors.web.server import (
     refuse,
     translate,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-
-    from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.types import Scope
-
-    from connectors.asyncio_bridge.bridge import Bridge
-    from runtime.clock import Clock
+from runtime.clock import Clock
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 from weakref import WeakSet
 
 import pykka
@@ -18,6 +18,7 @@ import trio
 
 from runtime.actor import lifecycle
 from runtime.actor.actor import PROXY_MESSAGES, Actor
+from runtime.actor.dead_letters import Reason
 from runtime.actor.dispatcher import BATCH, DEEPEST, STEP
 from runtime.actor.envelope import Envelope, Notice
 from runtime.actor.mailbox import EMPTY
@@ -42,9 +43,6 @@ from runtime.errors import (
     MailboxFullError,
     MisuseError,
 )
-
-if TYPE_CHECKING:
-    from runtime.actor.dead_letters import Reason
 
 WRAPPED = PROXY_MESSAGES | {Envelope, Notice, Stop, Passivate}
 """What a mailbox gives that is not the message itself."""

@@ -6,7 +6,6 @@ Knows nothing of strategies; `supervisor.py` decides by `restarts.py`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,15 +13,13 @@ from runtime.actor import lifecycle
 from runtime.actor.actor import Actor
 from runtime.actor.cell import Cell
 from runtime.actor.envelope import Envelope
+from runtime.actor.kernel import Kernel
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import SHUTDOWN, Exit
 from runtime.actor.reply import Reply
 from runtime.errors import MisuseError, text_of, why_no_time
 from runtime.supervision import restarts
 from runtime.supervision.restarts import Failures, RestartKind
-
-if TYPE_CHECKING:
-    from runtime.actor.kernel import Kernel
 
 
 class ChildSpec(msgspec.Struct, frozen=True, kw_only=True):

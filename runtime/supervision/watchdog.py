@@ -18,21 +18,18 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from types import FrameType
+from typing import NamedTuple
 
 import msgspec
 import trio
 
+from runtime.actor.cell import Cell
+from runtime.actor.kernel import Kernel
 from runtime.clock import SystemClock, had_processor, thread_time
 from runtime.errors import DeadlineError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import FrameType
-
-    from runtime.actor.cell import Cell
-    from runtime.actor.kernel import Kernel
 
 HERE = str(Path(__file__).parents[1])
 FRAGILE = (HERE, str(Path(trio.__file__).parent))

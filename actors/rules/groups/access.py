@@ -8,19 +8,15 @@ nobody reaches a forbidden agent through another one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable
 
 import msgspec
 
+from actors.config.access import AgentAccessConfig
+from actors.messages.inbound import Inbound
 from actors.messages.keys import account_of
 from actors.rules.groups.routes import Outcome, Routed, Unrouted
 from actors.rules.text.globs import Globs, globs
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from actors.config.access import AgentAccessConfig
-    from actors.messages.inbound import Inbound
 
 TEXT = "You may not use {agents} here. Please ask whoever runs this."
 

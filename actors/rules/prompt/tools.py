@@ -19,18 +19,15 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import msgspec
 
+from actors.config.collaboration import ToolsThere
+from actors.messages.inbound import ToolCall, ToolSpec
 from actors.rules.prompt import untrusted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from actors.config.collaboration import ToolsThere
-    from actors.messages.inbound import ToolCall, ToolSpec
 
 
 def bound(text: str, most: int) -> str:

@@ -7,10 +7,13 @@ reply must be understood by itself, and one definition could make a short part l
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterator, Sequence
+from typing import cast
 
 import msgspec
 from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
 
 from connectors.chat.markup.dialect import (
@@ -33,13 +36,6 @@ from connectors.chat.markup.dialect import (
     Text,
     WebLink,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from markdown_it.rules_inline import StateInline
-    from markdown_it.token import Token
-
 
 # Chosen: nobody reads deeper quotes or lists, and markdown-it leaves out what is
 # nested deeper than it may.

@@ -15,7 +15,9 @@ import socket
 import stat
 import struct
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from collections.abc import Generator
+from pathlib import Path
+from typing import Final
 
 import msgspec
 import pykka
@@ -30,8 +32,10 @@ from actors.errors import (
 )
 from actors.messages.deliveries import Abilities, Delivery, Draft, TakesFiles, Typing
 from actors.messages.inbound import Address, Inbound
+from actors.transport import Ingress
 from connectors.chat.inbound import attachment
 from connectors.chat.outbox import ClientOutbox, client_name, platform_id
+from connectors.chat.platforms import TransportParts
 from connectors.chat.server_transport import AwaitedMessages, MessageOver
 from connectors.chat.terminal.client import (
     CHAT,
@@ -54,18 +58,11 @@ from connectors.chat.terminal.client import (
     TerminalWelcome,
     send,
 )
+from connectors.chat.terminal.platform import TerminalConfig
 from connectors.files.blobs import with_path
 from runtime import __version__
 from runtime.errors import KernelError, StoreError, StoreUnavailableError
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-    from pathlib import Path
-
-    from actors.transport import Ingress
-    from connectors.chat.platforms import TransportParts
-    from connectors.chat.terminal.platform import TerminalConfig
 
 LOG = EventLog("terminal")
 

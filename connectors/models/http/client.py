@@ -15,14 +15,18 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import httpx
 import msgspec
 import trio
 
 from actors.errors import ModelError, ModelFault
+from actors.messages.inbound import ModelAnswer, ModelRequest, TranscriptLine
+from actors.ports import Speak
 from actors.rules.prompt.estimate import without_calls, without_images
+from connectors.config.models import HttpModelConfig
+from connectors.models.format import Assembly, Format, Framing, Question
 from connectors.models.http.connections import (
     KeptConnections,
     address,
@@ -37,13 +41,6 @@ from connectors.models.provider_errors import (
     read_headers,
     read_openai_error,
 )
-
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelAnswer, ModelRequest, TranscriptLine
-    from actors.ports import Speak
-    from connectors.config.models import HttpModelConfig
-    from connectors.models.format import Assembly, Format, Framing, Question
-
 
 MAX_ERROR_BYTES = 64 * 1024
 """Most bytes read of an error's body; its text shows 200 characters of them."""

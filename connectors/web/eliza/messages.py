@@ -25,24 +25,20 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 from urllib.parse import quote
 from uuid import UUID, uuid4
 
 import msgspec
 from msgspec import Meta
 from starlette.responses import Response
+from starlette.types import Scope
 
+from actors.messages.deliveries import Delivery
+from actors.messages.inbound import SentFile
 from connectors.web.history import ConnectorStore, MessageHistory
 from connectors.web.server import ApiError, error_headers, log_refusal
 from runtime.ids import ALPHABET
-
-if TYPE_CHECKING:
-    from starlette.types import Scope
-
-    from actors.messages.deliveries import Delivery
-    from actors.messages.inbound import SentFile
-
 
 Json = dict[str, object]
 

@@ -12,19 +12,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
 import msgspec
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from connectors.web.page.request import PageContext, PageVisit, refusal
 from connectors.web.server import ApiError, log_refusal
-
-if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
-
-    from runtime.telemetry.metrics import Metrics
-
+from runtime.telemetry.metrics import Metrics
 
 LINE_END = re.compile(r"\r\n|\n|\r")
 """Line ends of the format; other line separators of Unicode are none."""

@@ -11,17 +11,21 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 import trio
+from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
+from starlette.types import ASGIApp
 
 from actors.transport import RefusedAttempt
+from connectors.chat.platforms import TransportParts
 from connectors.web.operations import probe_routes
 from connectors.web.page.chat.files import FileRoutes
+from connectors.web.page.chat.hub import ChatParts
 from connectors.web.page.chat.messages import PageMessage, message_values
 from connectors.web.page.chat.routes import ChatRoutes
 from connectors.web.page.event_stream import EventResponse, EventStream, EventStreams
@@ -44,13 +48,6 @@ from connectors.web.page.views.base import (
 )
 from connectors.web.page.words import PageLook
 from connectors.web.server import ApiError, make_app
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.types import ASGIApp
-
-    from connectors.chat.platforms import TransportParts
-    from connectors.web.page.chat.hub import ChatParts
 
 T = TypeVar("T")
 

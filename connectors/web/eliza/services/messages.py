@@ -11,16 +11,20 @@ on its server, it is not the author, and the message is new to it.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 import trio
 
+from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address, Attachment, Inbound
 from actors.messages.state import outcome_of
 from actors.rules.text.limits import RecentMap
+from actors.transport import Earlier, Ingress
 from connectors.chat.server_transport import AwaitedMessages, MessageOver
+from connectors.web.eliza.keys import ApiCaller
 from connectors.web.eliza.messages import (
     AGENT_SOURCE,
     DIRECT,
@@ -37,15 +41,8 @@ from connectors.web.eliza.messages import (
     content_fields,
     to_uuid,
 )
+from connectors.web.eliza.services.channels import Channels
 from runtime.errors import SequenceConflictError
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from actors.messages.deliveries import Delivery
-    from actors.transport import Earlier, Ingress
-    from connectors.web.eliza.keys import ApiCaller
-    from connectors.web.eliza.services.channels import Channels
 
 Status = Literal["completed", "failed", "cancelled"]
 

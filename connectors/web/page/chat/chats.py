@@ -6,16 +6,12 @@ A direct chat is named `person/agent`, a room `#name`; settings use the same nam
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
 from actors.rules.text.globs import globs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from connectors.web.page.platform import PageConfig
+from connectors.web.page.platform import PageConfig
 
 ROOM = "#"
 

@@ -12,17 +12,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 import trio
 
 from actors.errors import StoppingError
 from actors.journal.attachments import kind_of
+from actors.messages.deliveries import Delivery, Edit, Reaction, Typing
 from actors.messages.inbound import Address, Attachment, Inbound, SentFile
+from actors.transport import Ingress
 from connectors.chat.server_transport import hand_in
 from connectors.fetch.messages import media_type
 from connectors.files.blobs import PEOPLE, BlobFolder
+from connectors.web.page.chat.chats import PageChat
+from connectors.web.page.chat.files import PageUpload
 from connectors.web.page.chat.messages import (
     PageHistory,
     PageMessage,
@@ -31,15 +35,9 @@ from connectors.web.page.chat.messages import (
     own_id,
     with_sign,
 )
+from runtime.clock import Clock
 from runtime.errors import SequenceConflictError
-
-if TYPE_CHECKING:
-    from actors.messages.deliveries import Delivery, Edit, Reaction, Typing
-    from actors.transport import Ingress
-    from connectors.web.page.chat.chats import PageChat
-    from connectors.web.page.chat.files import PageUpload
-    from runtime.clock import Clock
-    from runtime.ids import IdSource
+from runtime.ids import IdSource
 
 PLATFORM = "web"
 """The platform's name in prompts."""

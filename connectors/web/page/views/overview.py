@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import msgspec
 import trio
 
 from actors import names
+from actors.approvals.permissions import OpenApproval
 from actors.journal import records
 from actors.journal.records import UsageRecord
 from actors.people.pairing_rows import GUEST, PAIRING
@@ -62,14 +63,9 @@ from connectors.web.page.views.base import (
 )
 from connectors.web.page.words import beginning
 from runtime import __version__
+from runtime.actor.statistics import ActorStatistics
 from runtime.errors import KernelError, MisuseError, StoreError
 from runtime.telemetry.logs import EventLog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from actors.approvals.permissions import OpenApproval
-    from runtime.actor.statistics import ActorStatistics
 
 LOG = EventLog("page")
 
