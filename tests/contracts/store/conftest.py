@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator
+from pathlib import Path
 
 import pytest
 
-from tests.support.store.engines import NAMES, make_engine
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
-
-    from runtime.store.port import Store
-    from tests.support.store.engines import Engine
+from runtime.store.port import Store
+from tests.support.store.engines import NAMES, Engine, make_engine
 
 
 @pytest.fixture(params=NAMES)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -11,6 +12,7 @@ from runtime.errors import MisuseError, SequenceConflictError
 from runtime.postgresql.database import PostgresqlDatabase
 from runtime.sqlite.database import SqliteDatabase
 from runtime.store.database import DROPPED, OldestOpen, Totals
+from runtime.store.port import Store
 from runtime.store.rows import (
     BY_HAND,
     Claim,
@@ -22,10 +24,12 @@ from runtime.store.rows import (
     SendAttempt,
     Settle,
     SettledState,
+    StoredDelivery,
+    StoredMessage,
 )
 from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.store.memory_database import MemoryDatabase
-from tests.support.store.engines import NAMES, PostgresqlEngine, make_engine
+from tests.support.store.engines import Engine, PostgresqlEngine
 from tests.support.store.rows import (
     NOW,
     accepting,
@@ -36,31 +40,11 @@ from tests.support.store.rows import (
     summing_up,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator
-    from pathlib import Path
-
-    from runtime.store.port import Store
-    from runtime.store.rows import StoredDelivery, StoredMessage
-    from tests.support.store.engines import Engine
-
-    Outside = SqliteDatabase | MemoryDatabase | PostgresqlDatabase
+Outside = SqliteDatabase | MemoryDatabase | PostgresqlDatabase
 
 LATER = NOW + 100
 PAGE = 1000
 """Rows that SQLite's engine reads at once."""
-
-
-@pytest.fixture(params=NAMES)
-def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
-    return make_engine(request.param, tmp_path)
-
-
-@pytest.fixture
-async def store(engine: Engine) -> AsyncGenerator[Store]:
-    store = await engine.open()
-    yield store
-    await store.aclose()
 
 
 @pytest.fixture

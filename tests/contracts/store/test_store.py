@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import pytest
 import trio
@@ -14,6 +12,7 @@ from runtime.errors import (
     MisuseError,
     SequenceConflictError,
 )
+from runtime.store.port import Store
 from runtime.store.rows import (
     Commit,
     Committed,
@@ -23,8 +22,6 @@ from runtime.store.rows import (
     StoredEvent,
 )
 from tests.support.store.engines import (
-    NAMES,
-    make_engine,
     names_undelivered,
     names_unsettled,
 )
@@ -40,25 +37,6 @@ from tests.support.store.rows import (
     stored_delivery,
     turn,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
-
-    from runtime.store.port import Store
-    from tests.support.store.engines import Engine
-
-
-@pytest.fixture(params=NAMES)
-def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
-    return make_engine(request.param, tmp_path)
-
-
-@pytest.fixture
-async def store(engine: Engine) -> AsyncGenerator[Store]:
-    store = await engine.open()
-    yield store
-    await store.aclose()
 
 
 async def test_a_commit_gives_back_the_numbers_of_its_rows(store: Store) -> None:

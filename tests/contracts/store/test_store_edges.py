@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import pytest
 import trio
 
 from runtime.errors import DuplicateError, MisuseError, StoreUnavailableError
+from runtime.store.port import Store
 from runtime.store.rows import (
     MAX_ROWS,
     Accept,
@@ -22,8 +22,7 @@ from runtime.store.rows import (
     Settle,
 )
 from tests.support.store.engines import (
-    NAMES,
-    make_engine,
+    Engine,
     names_undelivered,
     names_unsettled,
 )
@@ -38,25 +37,6 @@ from tests.support.store.rows import (
     stored,
     turn,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
-
-    from runtime.store.port import Store
-    from tests.support.store.engines import Engine
-
-
-@pytest.fixture(params=NAMES)
-def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
-    return make_engine(request.param, tmp_path)
-
-
-@pytest.fixture
-async def store(engine: Engine) -> AsyncGenerator[Store]:
-    store = await engine.open()
-    yield store
-    await store.aclose()
 
 
 async def test_odd_text_and_empty_bodies_are_kept_as_they_are(store: Store) -> None:

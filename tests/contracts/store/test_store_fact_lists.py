@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator
+from pathlib import Path
 
 import pytest
 
 from runtime.errors import MisuseError
 from runtime.store.facts import FactChange, FactListing, FactLists, ForgetFacts
+from runtime.store.port import Store
 from runtime.store.rows import Commit
 from tests.support.store.engines import NAMES, make_engine
 from tests.support.store.rows import NOW, remembering
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
-
-    from runtime.store.port import Store
 
 ANNA, BEN = "person:cli/anna", "person:cli/ben"
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from runtime.errors import DuplicateError, MisuseError
@@ -15,13 +13,11 @@ from runtime.store.facts import (
     StoredFact,
     UseFacts,
 )
+from runtime.store.port import Store
 from runtime.store.rows import Commit, Settle
 from runtime.store.vectors import pack
+from tests.support.store.engines import Engine
 from tests.support.store.rows import NOW, change_facts, fact_names, heard, remembering
-
-if TYPE_CHECKING:
-    from runtime.store.port import Store
-    from tests.support.store.engines import Engine
 
 ANNA, BEN = "person:cli/anna", "person:cli/ben"
 

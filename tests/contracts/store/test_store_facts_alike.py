@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import trio
 from hypothesis import given, settings, strategies as st
@@ -24,14 +23,12 @@ from runtime.store.facts import (
     PutVector,
     UseFacts,
 )
+from runtime.store.port import Store
 from runtime.store.rows import Commit
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.store.postgresql import emptied
 from tests.support.store.rows import remembering
 from tests.support.tiers import examples
-
-if TYPE_CHECKING:
-    from runtime.store.port import Store
 
 AGENTS = st.sampled_from(["bot", "cat"])
 SCOPES = st.sampled_from(["a", "aa", "b"])

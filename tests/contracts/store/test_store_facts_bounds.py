@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from runtime.errors import MisuseError, StoreUnavailableError
 from runtime.store.facts import FactChange, FactSearch, PutVector
+from runtime.store.port import Store
 from tests.support.store.rows import NOW, change_facts, fact_names, remembering
-
-if TYPE_CHECKING:
-    from runtime.store.port import Store
 
 ANNA = "person:cli/anna"
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -14,6 +15,7 @@ from runtime.postgresql.database import PostgresqlDatabase
 from runtime.postgresql.server import PostgresqlOptions, PostgresqlServer
 from runtime.postgresql.store import PostgresqlStore
 from runtime.store.copying import TABLES
+from runtime.store.port import Store
 from runtime.store.rows import (
     Accept,
     AnyRow,
@@ -29,12 +31,6 @@ from tests.fakes.store.in_memory import MemoryStore
 from tests.support.store.engines import make_engine
 from tests.support.store.postgresql import emptied, shared_process
 from tests.support.store.rows import NOW, accepting, remembering
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
-
-    from runtime.store.port import Store
 
 HERE, THERE = 7, 9
 SAID = Enqueue(

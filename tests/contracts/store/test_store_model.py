@@ -12,8 +12,9 @@ import itertools
 import shutil
 import tempfile
 import threading
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 import pytest
@@ -51,9 +52,6 @@ from runtime.store.rows import (
 from tests.support.store.engines import make_engine
 from tests.support.store.rows import heard, noting, saying, summing_up
 from tests.support.tiers import examples
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 T = TypeVar("T")
 

@@ -2,33 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from runtime.errors import DuplicateError, MisuseError
+from runtime.store.port import Store
 from runtime.store.rows import MAX_ROWS, Commit, StoredRecord, StoredSnapshot
-from tests.support.store.engines import NAMES, make_engine
+from tests.support.store.engines import Engine
 from tests.support.store.rows import NOW, accepting, heard, noting, summing_up
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
-
-    from runtime.store.port import Store
-    from tests.support.store.engines import Engine
-
-
-@pytest.fixture(params=NAMES)
-def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
-    return make_engine(request.param, tmp_path)
-
-
-@pytest.fixture
-async def store(engine: Engine) -> AsyncGenerator[Store]:
-    store = await engine.open()
-    yield store
-    await store.aclose()
 
 
 async def names(store: Store, kind: str = "audit", owner: str | None = None) -> str:

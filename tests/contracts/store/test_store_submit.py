@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -14,15 +15,10 @@ from runtime.errors import (
     SequenceConflictError,
     StoreUnavailableError,
 )
+from runtime.store.port import Store
 from runtime.store.rows import Commit, Committed, Settle
 from tests.support.store.engines import NAMES, make_engine, names_unsettled
 from tests.support.store.rows import NOW, accepting, events, turn
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
-
-    from runtime.store.port import Store
 
 Outcome = Committed | Exception
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from runtime.errors import DuplicateError, MisuseError
+from runtime.store.port import Store
 from runtime.store.rows import (
     MAX_ROWS,
     Amend,
@@ -21,8 +20,7 @@ from runtime.store.rows import (
     SettledState,
 )
 from tests.support.store.engines import (
-    NAMES,
-    make_engine,
+    Engine,
     names_undelivered,
     names_unsettled,
 )
@@ -36,25 +34,6 @@ from tests.support.store.rows import (
     stored,
     stored_delivery,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
-
-    from runtime.store.port import Store
-    from tests.support.store.engines import Engine
-
-
-@pytest.fixture(params=NAMES)
-def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
-    return make_engine(request.param, tmp_path)
-
-
-@pytest.fixture
-async def store(engine: Engine) -> AsyncGenerator[Store]:
-    store = await engine.open()
-    yield store
-    await store.aclose()
 
 
 async def test_a_message_reads_otherwise_once_it_was_amended(store: Store) -> None:
