@@ -10,17 +10,15 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Generator, Iterator, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pykka
 import pytest
 import trio
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
-    from pathlib import Path
 
 pytest_plugins = ("tests.support.hangs", "tests.support.tiers")
 

@@ -17,11 +17,11 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import msgspec
 import trio
@@ -45,9 +45,6 @@ from runtime.sqlite.store import SqliteStore
 from runtime.store.facts import SaveFact
 from runtime.store.rows import Append, Commit, NewEvent
 from tests.support.desk import FAILED, STREAM, SUM, Desk, delivery, write_all
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
 
 ROOT = Path(__file__).parents[1]
 LIVE = ROOT / ".live"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import httpx
 import msgspec
 import pytest
 import trio
+from trio.testing import MockClock
 
 from actors.errors import ModelBusyError, ModelRefusedError
+from actors.ports import Embedder
 from connectors.config.models import OllamaEmbedderConfig, OpenAIEmbedderConfig
 from connectors.models.embedders.http import HttpEmbedder
 from connectors.models.embedders.local import HashingEmbedder
@@ -17,13 +19,6 @@ from runtime.errors import SettingsError
 from runtime.secret import Secret
 from runtime.store.vectors import cosine, pack
 from tests.fakes.memory.memory import FakeEmbedder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from trio.testing import MockClock
-
-    from actors.ports import Embedder
 
 KEY = "sk-embedder-key"
 Answer = httpx.Response | Exception | None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 import trio.testing
@@ -12,7 +12,7 @@ from actors import names
 from actors.config.access import AccessConfig
 from actors.inbound.connector import Connector, ConnectorIngress
 from actors.people.access import policy
-from actors.transport import Account
+from actors.transport import Account, Ingress
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.actors.neighbours import make_services, probe, words
 from tests.fakes.actors.noting import Noting
@@ -21,12 +21,7 @@ from tests.fakes.company.furnished import changed
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from actors.transport import Ingress
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 ALL = pytest.mark.parametrize("kind", ["fake", "noting", "connector"])
 FRIEND, STRANGER = words(number=1), words(number=2, sender_id="eve")

@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 import resource
 import stat
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import trio
 
 from actors.errors import ToolError
 from connectors.files.notebook import MOST_OF_DAY, FileLogBook
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NOON = 1_767_268_800.0  # 2026-01-01 12:00 UTC
 DAY = 86_400.0

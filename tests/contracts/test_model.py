@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import AsyncIterator
+from typing import Protocol
 
 import httpx
 import msgspec
@@ -19,15 +20,11 @@ from actors.messages.inbound import (
     ToolSpec,
     TranscriptLine,
 )
+from actors.ports import Model
 from connectors.models.scripted import Script, ScriptedModel, ScriptSettings
 from tests.fakes.models.dialects import MANNERS, Manner
 from tests.fakes.models.sayings import PIXEL, Saying
 from tests.fakes.models.server import FakeProvider, Step
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from actors.ports import Model
 
 CLOCK = ToolSpec("clock", "Tell the time.", b'{"type":"object","properties":{}}')
 

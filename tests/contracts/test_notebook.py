@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import trio
 
+from actors.ports import Notebook
 from connectors.config.mcp import SkillsConfig
 from connectors.files.notebook import FileNotebook, Projects
 from connectors.skills.folder import read_folders
 from connectors.skills.lessons import Lessons
 from tests.fakes.memory.notebook import FakeNotebook
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from actors.ports import Notebook
 
 NOON = 1_767_268_800.0  # 2026-01-01 12:00 UTC
 SKILL = "---\nname: pdf\ndescription: Fills in forms.\n---\nDo this.\n"

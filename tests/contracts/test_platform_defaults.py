@@ -8,9 +8,9 @@ a quick answer is measured it stands still.
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import trio
@@ -22,12 +22,8 @@ from tests.fakes.qq.server import FakeQQ
 from tests.support.chat.discord_bed import open_bed
 from tests.support.defaults import local, places
 from tests.support.defaults.company import LONG, RATE, after_crash, crash, running
+from tests.support.defaults.places import Place, Said
 from tests.support.defaults.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
-
-    from tests.support.defaults.places import Place, Said
 
 PAGE = Path(__file__).parents[2] / "docs" / "platforms.md"
 CODE = re.compile(r"\b[0-9A-Z]{4}-[0-9A-Z]{4}\b")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
@@ -11,14 +11,10 @@ import trio.testing
 
 from actors.config.presence import PresenceConfig
 from actors.errors import DeliveryRefusedError
-from actors.messages.deliveries import Delivery, Edit, Reaction, Typing
-from tests.fakes.chat.presence_stages import open_presence
+from actors.messages.deliveries import Abilities, Delivery, Edit, Reaction, Typing
+from actors.transport import Presence
+from tests.fakes.chat.presence_stages import PresenceStage, open_presence
 from tests.fakes.outbound.drafted import open_chat, reply
-
-if TYPE_CHECKING:
-    from actors.messages.deliveries import Abilities
-    from actors.transport import Presence
-    from tests.fakes.chat.presence_stages import PresenceStage
 
 EDITING = ["fake", "discord", "matrix", "page", "slack", "telegram"]
 ALL = pytest.mark.parametrize("name", EDITING)

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import httpx
 import pytest
 import trio
 
 from actors.errors import ModelBusyError, ModelRefusedError
+from actors.ports import Speaker
 from connectors.config.tools import SpeakerConfig
 from connectors.models.audio import OpenAISpeaker
 from runtime.secret import Secret
 from tests.fakes.media import FakeSpeaker
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.ports import Speaker
 
 KEY = "sk-speaker-key-of-ours"
 MP3 = b"ID3\x04 and so on"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -14,6 +14,7 @@ from hypothesis import given, strategies as st
 from actors.collaboration.tools import Collaborate, ConsultMany
 from actors.config.collaboration import CollaborationConfig
 from actors.messages.inbound import Address, ToolCall, ToolContext
+from actors.ports import Tool
 from connectors.config.tools import WorkspaceConfig
 from connectors.fetch.messages import Fetched, FetchRequest
 from connectors.sandbox.linux import landlock
@@ -39,11 +40,6 @@ from tests.fakes.memory.memory import FakeMemory
 from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.tools.colleagues import Agreeable
 from tests.fakes.tools.sent_files import SentFiles
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from actors.ports import Tool
 
 
 async def fetch(request: FetchRequest) -> Fetched:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
 import trio
+from trio.testing import MockClock
 
 from actors import names
 from actors.messages.inbound import Address, ToolContext
+from actors.ports import ToolSource
 from connectors.config.mcp import McpServerConfig
 from connectors.mcp.session import McpFigures
 from connectors.mcp.source import Known, McpSource
@@ -23,14 +26,6 @@ from runtime.supervision.supervisor import Supervisor
 from runtime.telemetry.metrics import Metrics
 from runtime.testing import Reports, open_test_system
 from tests.fakes.mcp.connection import FakeConnection
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
-
-    from trio.testing import MockClock
-
-    from actors.ports import ToolSource
 
 FIT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 CONFIG = McpServerConfig(command="x")

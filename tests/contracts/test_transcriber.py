@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import httpx
 import pytest
 import trio
 
 from actors.errors import ModelBusyError, ModelRefusedError
+from actors.ports import Transcriber
 from connectors.config.tools import TranscriberConfig
 from connectors.models.audio import OpenAITranscriber
 from runtime.secret import Secret
 from tests.fakes.media import OGG, FakeTranscriber
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.ports import Transcriber
 
 KEY = "sk-transcriber-key"
 Answer = httpx.Response | Exception

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 import trio
 
 from tests.contracts.transports import answer, ask, wait_until
 from tests.fakes.chat.platforms import CAT, PLATFORMS, Trouble, other_end
-from tests.fakes.chat.stages import listen, open_stage
+from tests.fakes.chat.stages import Stage, listen, open_stage
 from tests.fakes.outbound.courier import bring
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from tests.fakes.chat.stages import Stage
 
 ALL = pytest.mark.parametrize("name", [*PLATFORMS])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
@@ -16,15 +16,10 @@ from connectors.tools.web.web_search import (
     Hit,
     SearchError,
     SearxngSearch,
+    WebSearch,
     door_of,
 )
-from tests.fakes.sites.site import open_site, response
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from connectors.tools.web.web_search import WebSearch
-    from tests.fakes.sites.site import Site
+from tests.fakes.sites.site import Site, open_site, response
 
 KEY = "a-key-that-is-secret"
 Found = list[dict[str, object]]

@@ -7,19 +7,15 @@ end, the others with what they really print to, read from or listen on.
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 import trio
 
 from actors.errors import DeliveryRefusedError
 from actors.messages.deliveries import Delivery, Draft
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.messages.inbound import Inbound
-    from tests.fakes.chat.stages import Stage
+from actors.messages.inbound import Inbound
+from tests.fakes.chat.stages import Stage
 
 PLATFORMS = (
     *("discord", "matrix", "page", "postcard", "qq", "slack"),

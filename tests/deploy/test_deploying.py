@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -15,9 +16,6 @@ from connectors.settings.load import settings_type
 from connectors.web.eliza.platform import WebConfig
 from connectors.web.page.platform import PageConfig
 from tests.processes.running import PATIENCE, ROOT, run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DEPLOY = ROOT / "config" / "deploy"
 UNIT = DEPLOY / "systemd" / "callboard.service"

@@ -7,8 +7,10 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
@@ -16,10 +18,6 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.processes.running import PATIENCE, ROOT, served
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 DEPLOY = ROOT / "config" / "deploy"
 ALERTS = DEPLOY / "prometheus" / "alerts.yml"

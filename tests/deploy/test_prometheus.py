@@ -7,18 +7,16 @@ import re
 import shutil
 import socket
 import subprocess
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 import trio
 
 from tests.processes.running import PATIENCE, ROOT, served
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.live
 

@@ -10,8 +10,10 @@ import re
 import shutil
 import socket
 import subprocess
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -20,10 +22,6 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from connectors.web.eliza.messages import to_uuid
 from tests.processes.running import PATIENCE, ROOT, served
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-    from pathlib import Path
 
 pytestmark = pytest.mark.live
 

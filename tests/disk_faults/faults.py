@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import itertools
 import shutil
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import apsw
 import msgspec
@@ -22,20 +23,18 @@ from runtime.errors import StoreUnavailableError
 from runtime.sqlite.file import SqliteFile, SqliteOptions
 from runtime.sqlite.store import SqliteStore
 from tests.disk_faults.workload import (
+    Expected,
     Look,
+    Outcome,
     Reopen,
+    Step,
     Together,
+    Workload,
     carry_out,
     expect,
     take_picture,
 )
 from tests.fakes.store.faulty_disk import FaultyDisk, Operation
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-    from pathlib import Path
-
-    from tests.disk_faults.workload import Expected, Outcome, Step, Workload
 
 NAME = "callboard.db"
 

@@ -9,7 +9,8 @@ opened, and must show what was acknowledged, and nothing that is half written.
 from __future__ import annotations
 
 import random  # noqa: TID251  for dice with a seed alone
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -22,14 +23,16 @@ from tests.disk_faults.faults import (
     quick_disk,
     refuse_damage,
 )
-from tests.disk_faults.workload import Reopen, carry_out, expect, take_picture
+from tests.disk_faults.workload import (
+    Expected,
+    Reopen,
+    Workload,
+    carry_out,
+    expect,
+    take_picture,
+)
 from tests.fakes.store.faulty_disk import Written
 from tests.support.store.rows import accepting
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.disk_faults.workload import Expected, Workload
 
 SECTOR = 512
 """Bytes that reach the disk together or not at all."""

@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import Any, cast
 
 import apsw
 import httpx
 import pytest
 
-from connectors.app.app import open_app
+from connectors.app.app import App, open_app
 from connectors.chat.platforms import serving
 from connectors.settings.load import load_app
 from runtime.errors import StoreError
@@ -21,12 +23,6 @@ from runtime.sqlite.file import SqliteFile, SqliteOptions
 from runtime.sqlite.store import SqliteStore
 from runtime.store.rows import Commit
 from tests.support.store.rows import NOW, accepting, events
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
-    from pathlib import Path
-
-    from connectors.app.app import App
 
 PAGE = 4096
 FRAME = PAGE + 24

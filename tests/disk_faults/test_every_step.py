@@ -12,18 +12,13 @@ Tried at least, counted by this test:
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.disk_faults.faults import FEW, ORDINARY, explore
 from tests.disk_faults.power import cut_everywhere, dice_with_seeds
-from tests.disk_faults.workload import CROWD, RELAXED, STANDARD, WORKLOADS
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.disk_faults.workload import Workload
+from tests.disk_faults.workload import CROWD, RELAXED, STANDARD, WORKLOADS, Workload
 
 each_workload = pytest.mark.parametrize(
     "workload",

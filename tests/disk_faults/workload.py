@@ -12,22 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+import apsw
 import msgspec
 import trio
 
 from runtime.errors import StoreError
 from runtime.sqlite.migrations import MIGRATIONS, Migration
-from runtime.store.rows import Commit, Receipt
+from runtime.store.port import Store
+from runtime.store.rows import Commit, Committed, Receipt
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.store.rows import NOW, accepting, enqueueing, events, settling, turn
-
-if TYPE_CHECKING:
-    import apsw
-
-    from runtime.store.port import Store
-    from runtime.store.rows import Committed
 
 STREAMS = ("a", "b", "c", "d", "e", "f", "large")
 """Every stream that any workload writes to."""

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import trio
 
-from connectors.fetch.messages import Fetched, FetchRefusedError
+from connectors.fetch.messages import Fetched, FetchRefusedError, FetchRequest
 from connectors.media.extract import ExtractError, extract
 from connectors.media.reader import DocumentError
-
-if TYPE_CHECKING:
-    from connectors.fetch.messages import FetchRequest
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(24)
 OGG = b"OggS" + bytes(40)

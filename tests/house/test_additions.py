@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 import pytest
@@ -14,9 +14,6 @@ import pytest
 from tests.processes.running import PATIENCE, Finished, environment, served
 from tests.support import readme
 from tests.support.additions import PAGE, additions, copy_with_additions
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FOLDERS = ("actors", "connectors", "runtime", "config", "tests")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -27,9 +27,6 @@ from benchmarks.record import Machine, Record, Setting, compared, line, load, sa
 from benchmarks.registry import BENCHMARKS
 from benchmarks.runner import Options, records, run
 from benchmarks.table import table
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 FOLDER = Path(peers.__file__).parents[1]
 QUICKEST = {"ask", "line", "markup", "ring", "start", "tell"}

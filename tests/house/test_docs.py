@@ -8,7 +8,7 @@ import shlex
 import tomllib
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 import pytest
@@ -20,9 +20,6 @@ from connectors.tools.registry import TOOLS
 from runtime.errors import SettingsError
 from tests.house.test_stored_names import metrics
 from tests.support import readme
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ROOT = readme.ROOT
 PAGES = sorted(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import trio
 import trio.testing
+from trio.testing import MockClock
 
 from tests.support.puppet import Puppet, hang, supervise, virtual
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
 
 
 class Listener(Puppet):

@@ -7,14 +7,11 @@ import importlib
 import io
 import re
 import tokenize
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from tests.house.test_house import PACKAGES, all_files, modules, name_of, tree_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NAMED = re.compile(r"`([\w/]*\w\.py)`")
 

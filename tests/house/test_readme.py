@@ -5,14 +5,11 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.support import readme
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FIRST_SCREEN = 80
 TRANSCRIPTS = 2

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.support.reload_bed import reload_often
 from tests.support.tiers import examples
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TIMES = examples(10)
 """Reloads; `python -m tests.support.reload_bed 1000` does more."""

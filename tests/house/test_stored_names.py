@@ -13,16 +13,14 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args, get_origin
+from typing import get_args, get_origin
 
 import msgspec
 
 from connectors.settings.load import settings_type
 from tests.support.readme import ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LIST = Path(__file__).with_name("stored_names.txt")
 METRIC = "callboard_"

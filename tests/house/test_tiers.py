@@ -8,8 +8,8 @@ import subprocess
 import sys
 import threading
 import traceback
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
@@ -19,9 +19,6 @@ from trio.testing import MockClock
 
 from tests.support import hangs
 from tests.support.tiers import is_deep, rewrite_all, workers
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 ROOT = Path(__file__).parents[2]
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.support import readme
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Step 2 of the way: where a transport hands in what a person wrote.
 ACCEPTED = "accept"

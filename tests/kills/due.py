@@ -7,9 +7,11 @@ stored, and while it starts. *Carried out twice*, or *not at all*, must be nothi
 
 from __future__ import annotations
 
+import random  # noqa: TID251  only those with a seed are used
 import signal
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import trio
@@ -29,10 +31,6 @@ from tests.kills.provider import open_provider
 from tests.kills.servers import Servers
 from tests.kills.verdict import GAPS, Verdict
 from tests.processes.running import PATIENCE, rows
-
-if TYPE_CHECKING:
-    import random  # noqa: TID251  only those with a seed are used
-    from pathlib import Path
 
 NAMED = (
     "before-accept",

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
+import random  # noqa: TID251  only those with a seed are used
 import signal
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import trio
 
 from tests.kills import points
 from tests.kills.people import Conversation, Said
-from tests.kills.provider import open_provider
-from tests.kills.servers import KILLED, Life, Servers
+from tests.kills.platform import Platform
+from tests.kills.provider import Provider, open_provider
+from tests.kills.servers import KILLED, Life, Server, Servers
 from tests.kills.verdict import Verdict, judge
 from tests.processes.running import PATIENCE, rows
-
-if TYPE_CHECKING:
-    import random  # noqa: TID251  only those with a seed are used
-    from pathlib import Path
-
-    from tests.kills.platform import Platform
-    from tests.kills.provider import Provider
-    from tests.kills.servers import Server
 
 CHATS = 4
 LONGEST = 0.4

@@ -8,16 +8,11 @@ answer is stored.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import trio
 
-from tests.kills.wire import request
-
-if TYPE_CHECKING:
-    from tests.kills.servers import Server, Servers
-    from tests.kills.wire import HttpMessage
+from tests.kills.servers import Server, Servers
+from tests.kills.wire import HttpMessage, request
 
 AT_ONCE = 2
 """Messages of one conversation that are under way together."""

@@ -7,13 +7,10 @@ who said what: which process, and how many deliveries that had called in doubt b
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator, Callable
 
 import msgspec
 import trio
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
 
 SAID = "platform-has-it"
 """The bot dies when the platform has shown its words, and has not answered yet."""

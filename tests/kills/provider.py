@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator, Callable
 
 import msgspec
 import trio
@@ -12,9 +12,6 @@ from tests.fakes.models.openai_server import END, call_delta, delta, usage
 from tests.fakes.models.server import chunked
 from tests.kills.points import TOOL_CALLS
 from tests.kills.wire import read_message
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
 
 
 class Line(msgspec.Struct):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import trio
@@ -13,9 +13,6 @@ from runtime.clock import SystemClock
 from tests.kills import points
 from tests.kills.wire import request
 from tests.processes.running import PATIENCE, environment
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SETTINGS = """
 default_agent = "anna"

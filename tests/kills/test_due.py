@@ -6,14 +6,11 @@
 from __future__ import annotations
 
 import random  # noqa: TID251  for dice with a seed alone
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.kills.due import NAMED, kill_due, plan_due
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

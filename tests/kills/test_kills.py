@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random  # noqa: TID251  for dice with a seed alone
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import apsw
 import pytest
@@ -18,9 +18,6 @@ import pytest
 from tests.kills import points
 from tests.kills.harness import kill_many, plan
 from tests.kills.verdict import judge
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FEW = [
     "before-acknowledgement",

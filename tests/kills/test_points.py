@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import trio
@@ -11,9 +11,6 @@ from tests.kills.people import Said, say
 from tests.kills.points import change_of
 from tests.kills.servers import KILLED, Servers
 from tests.processes.running import rows
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 COUNTS = """SELECT (SELECT count(*) FROM inbox),
     (SELECT count(*) FROM inbox WHERE settled_at IS NOT NULL),

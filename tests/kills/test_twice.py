@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import random  # noqa: TID251  for dice with a seed alone
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +14,6 @@ from tests.kills.platform import SAID, Saying, Wrote
 from tests.kills.servers import Life
 from tests.kills.twice import NAMED, judge_twice, kill_plain, plan_plain
 from tests.kills.verdict import Verdict
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FEW = [SAID, "before-receipt", "before-sending"]
 

@@ -8,27 +8,21 @@ again has counted it among what was in doubt.
 
 from __future__ import annotations
 
+import random  # noqa: TID251  only those with a seed are used
 import signal
 from collections import Counter
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import trio
 
 from tests.kills import points
 from tests.kills.harness import UNSETTLED, Killing, Report
-from tests.kills.platform import CHATS, SAID, Saying, open_platform
-from tests.kills.servers import Servers
+from tests.kills.platform import CHATS, SAID, Platform, Saying, open_platform
+from tests.kills.servers import Life, Servers
 from tests.kills.verdict import Verdict, inversions
 from tests.processes.running import PATIENCE, rows
-
-if TYPE_CHECKING:
-    import random  # noqa: TID251  only those with a seed are used
-    from pathlib import Path
-
-    from tests.kills.platform import Platform
-    from tests.kills.servers import Life
 
 NAMED = (
     SAID,

@@ -12,19 +12,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
+from tests.kills.people import Said
+from tests.kills.servers import Life
 from tests.processes.running import rows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from tests.kills.people import Said
-    from tests.kills.servers import Life
 
 MENTION = re.compile(rb'"inbound_id":"([^"]+)"')
 

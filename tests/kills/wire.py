@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import msgspec
 import trio
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 STREAM_END = b"data: [DONE]"

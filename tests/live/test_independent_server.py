@@ -10,22 +10,23 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import httpx
 import msgspec
 import pytest
 
 from actors.errors import ModelBusyError, ModelError
-from actors.messages.inbound import Image, ModelRequest, ToolSpec, TranscriptLine
+from actors.messages.inbound import (
+    Image,
+    ModelAnswer,
+    ModelRequest,
+    ToolSpec,
+    TranscriptLine,
+)
 from tests.fakes.models.dialects import MANNERS, Manner
 from tests.fakes.models.sayings import KEY, PIXEL
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from actors.messages.inbound import ModelAnswer
 
 SERVER = Path(__file__).parents[2] / ".live/node_modules/.bin/llmock"
 PATHS = {"google": "/v1beta", "ollama": ""}

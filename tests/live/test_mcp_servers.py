@@ -10,16 +10,13 @@ import os
 import shutil
 import socket
 import subprocess
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.processes.running import ROOT, run
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-    from pathlib import Path
 
 pytestmark = pytest.mark.live
 

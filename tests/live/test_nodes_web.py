@@ -9,7 +9,8 @@ import itertools
 import signal
 from contextlib import AsyncExitStack, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import httpx
 import msgspec
@@ -25,9 +26,6 @@ from tests.live.test_postgresql_faults import PAUSE
 from tests.processes.channels.test_page import speak, wait_answered
 from tests.processes.running import PATIENCE, run
 from tests.support.panel_bed import form_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MORE = """
 [connectors.page]

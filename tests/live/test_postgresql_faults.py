@@ -10,7 +10,8 @@ import os
 import signal
 import ssl
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import httpx
 import psycopg
@@ -21,9 +22,6 @@ import trio.testing
 from tests.fakes.store.cut_proxy import CutProxy
 from tests.processes.running import PATIENCE, Server, served
 from tests.support.store.postgresql import ServerProcess
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FAULTS = int(os.environ.get("CALLBOARD_FAULTS", "10"))
 CHATS = 6

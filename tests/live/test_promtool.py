@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
 
 import pytest
+from trio.testing import MockClock
 
 from actors.metrics import LineMetrics
 from runtime.telemetry.metrics import Metrics
 from runtime.testing import wait_settled
 from tests.support.puppet import Puppet, crash, supervise, virtual
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
 
 
 @pytest.mark.live

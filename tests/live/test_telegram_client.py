@@ -8,20 +8,16 @@ the words and numbers of a refusal which of its errors that is.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import trio
 
 from tests.fakes.telegram.api import FakeTelegram, refusal
+from tests.fakes.telegram.chats import Chat
 from tests.fakes.telegram.server import on_a_socket
 from tests.processes.running import ROOT
 from tests.support.chat.telegram_bed import GROUP, ZOE
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.fakes.telegram.chats import Chat
 
 pytestmark = pytest.mark.live
 

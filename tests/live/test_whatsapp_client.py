@@ -8,7 +8,8 @@ does the connector know another WhatsApp: what the one sends is what the other s
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -18,9 +19,6 @@ from tests.fakes.whatsapp.graph import SECRET, VERSION, FakeGraph, sign
 from tests.fakes.whatsapp.server import open_graph
 from tests.processes.running import ROOT
 from tests.support.chat.whatsapp_bed import ANNA, ROY, TOKEN, ZOE
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.live
 

@@ -14,13 +14,11 @@ from __future__ import annotations
 import ast
 import sys
 from bisect import bisect_right
+from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import CodeType, ModuleType
+from types import CodeType, ModuleType
+from typing import Any, NamedTuple
 
 PRODUCT = ("runtime", "actors", "connectors")
 

@@ -8,13 +8,11 @@ described, and numbers that were chosen and have a name.
 from __future__ import annotations
 
 import ast
+import random  # noqa: TID251  only those with a seed are used
 import re
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    import random  # noqa: TID251  only those with a seed are used
-    from collections.abc import Iterator
-    from pathlib import Path
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 SWAPPED: dict[type[ast.cmpop], str] = {
     ast.Lt: "<=",

@@ -12,17 +12,12 @@ import ast
 import re
 import textwrap
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from math import log
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from tests.mutants.chance import product
+from tests.mutants.chance import Slip, product
 from tests.mutants.nearest import files_of_tests
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
-
-    from tests.mutants.chance import Slip
 
 FAR = 3
 """Imports between a test and a module that say nothing any more."""

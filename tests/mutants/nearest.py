@@ -14,18 +14,14 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from tests.mutants.blocks import Block, Blocks, block_at, blocks_of
-from tests.mutants.chance import product
+from tests.mutants.chance import Slip, product
 from tests.mutants.related import Page, digest, page_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
-    from tests.mutants.chance import Slip
 
 LEFT_OUT = ("house", "kills", "live", "mutants", "processes", "typing")
 """Folders of tests that look at no single line, or only at other processes."""

@@ -14,17 +14,15 @@ import hashlib
 import json
 import time
 from collections import Counter
+from collections.abc import Generator, Iterable
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import hypothesis
 import pytest
 
 from tests.mutants.blocks import Marks
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
 
 AT_ONCE = 8
 """Tests of the likeliest file that run before the next one's turn; of that half, …"""

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.mutants.mistake import Mutant
 from tests.mutants.mutants import MUTANTS
-
-if TYPE_CHECKING:
-    from tests.mutants.mistake import Mutant
 
 ROOT = Path(__file__).parents[2]
 NAMES = [mutant.name for mutant in MUTANTS]

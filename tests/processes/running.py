@@ -15,19 +15,16 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import apsw
 import pytest
 import trio
 
 from connectors import cli
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
 
 ROOT = Path(__file__).parents[2]
 OFFLINE = ROOT / "config" / "offline.toml"

@@ -7,14 +7,11 @@ import pty
 import select
 import subprocess
 import termios
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.processes.running import COMMAND, PATIENCE, environment
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-    from pathlib import Path
 
 CTRL_C = "\x03"
 CTRL_D = "\x04"

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
 import trio
 
-from tests.processes.running import PATIENCE, served
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
-
-    from tests.processes.running import Server
+from tests.processes.running import PATIENCE, Server, served
 
 PATH = "/v1/chat/completions"
 MEGABYTES = 10

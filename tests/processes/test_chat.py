@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import stat
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.processes.running import OFFLINE, run
 from tests.processes.terminal import CTRL_C, CTRL_D, on_terminal
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CHAT = ("chat", "--config", str(OFFLINE))
 

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 import signal
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 import pytest
 import trio
 import trio.testing
 
-from tests.processes.running import PATIENCE, rows, served
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.processes.running import Server
+from tests.processes.running import PATIENCE, Server, rows, served
 
 KILLS = 5
 FEWEST = 12

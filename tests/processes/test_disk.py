@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import resource
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import apsw
 import httpx
@@ -14,12 +14,7 @@ import pytest
 import trio
 import trio.testing
 
-from tests.processes.running import PATIENCE, rows, served
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.processes.running import Server
+from tests.processes.running import PATIENCE, Server, rows, served
 
 BODY = {"model": "anna", "messages": [{"role": "user", "content": "hello"}]}
 UNLIMITED = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)

@@ -7,7 +7,7 @@ import os
 import pty
 import signal
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 import pytest
@@ -17,16 +17,12 @@ import trio.testing
 from tests.processes.running import (
     COMMAND,
     PATIENCE,
+    Server,
     environment,
     rows,
     served,
     write_settings,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.processes.running import Server
 
 LIMIT = 10.0
 """Seconds an orderly end may take while answers are under way."""

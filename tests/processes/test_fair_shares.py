@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 import trio
 
 from tests.processes.running import PATIENCE, served
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WAITING = re.compile(r"^callboard_turns_waiting\{.*\} ([1-9].*)$", re.MULTILINE)
 LIMITS = """

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.processes.running import PATIENCE, served
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NEEDED = {
     "callboard_messages": {"connector", "outcome"},

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from tests.processes.running import OFFLINE, ROOT, rows, run, run_here, write_settings
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.processes.running import Finished
+from tests.processes.running import (
+    OFFLINE,
+    ROOT,
+    Finished,
+    rows,
+    run,
+    run_here,
+    write_settings,
+)
 
 EXAMPLE = ROOT / "config" / "rooms" / "figures.txt"
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 import pytest
@@ -12,10 +13,6 @@ import trio
 import trio.testing
 
 from tests.processes.running import PATIENCE, Server, rows, run, run_here, served
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-    from pathlib import Path
 
 # The first attempt asks the model three times; a fourth time it answers.
 SCRIPT = r"""

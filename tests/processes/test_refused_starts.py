@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -19,9 +19,6 @@ from tests.processes.running import (
     served,
     write_settings,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MISTAKES = {
     "an unknown key": (

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 import trio
@@ -14,16 +15,11 @@ from tests.fakes.models.key_server import open_key_server
 from tests.processes.running import (
     PATIENCE,
     Finished,
+    Server,
     run,
     served,
     write_settings,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
-
-    from tests.processes.running import Server
 
 BETWEEN = 0.05
 """Seconds between two questions while something is waited for, so that the server has

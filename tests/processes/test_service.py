@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import signal
 import socket
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from connectors.commands.serve import ServiceNotifier
 from tests.processes.running import PATIENCE, served
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize("is_abstract", [False, True])

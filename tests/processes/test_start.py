@@ -10,7 +10,7 @@ import resource
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 import pytest
@@ -23,9 +23,6 @@ from tests.processes.running import (
     served,
     write_settings,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 IDLE_BYTES = 65e6
 """Chosen: 60 MB, and a twelfth for what other builds of Python take."""

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import socket
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.processes.running import PATIENCE, Finished, run, run_here, served
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SECRET = "key-8c1d"  # noqa: S105  of this test alone
 SECOND = """

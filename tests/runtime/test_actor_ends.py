@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import threading
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from types import TracebackType
+from typing import Any, ClassVar
 
 import pykka
 import pytest
 import trio
 import trio.testing
+from trio.testing import MockClock
 
 from runtime.actor import lifecycle
+from runtime.actor.actor import Actor
 from runtime.actor.envelope import Notice
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Passivate, Terminated
-from runtime.actor.ref import cell_of
+from runtime.actor.ref import ActorRef, cell_of
 from runtime.errors import DeadlineError, InterruptedActorError, MisuseError
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.supervisor import Supervisor
@@ -30,14 +33,6 @@ from tests.support.puppet import (
     virtual,
     wait,
 )
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from trio.testing import MockClock
-
-    from runtime.actor.actor import Actor
-    from runtime.actor.ref import ActorRef
 
 blocked = partial(trio.testing.wait_all_tasks_blocked, 0.001)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import pykka
 import pytest
 import trio
 import trio.testing
+from trio.testing import MockClock
 
 from runtime import ActorRef, ChildSpec
 from runtime.actor.actor import Actor
@@ -21,9 +22,6 @@ from runtime.system import SystemConfig, open_system
 from runtime.testing import CrashError, Probe, Reports, wait_settled
 from tests.support.keyed_bed import STEADY, Sleeper, open_bed
 from tests.support.puppet import Puppet, crash, do, hang, supervise, virtual
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
 
 
 class Keeper(Puppet):

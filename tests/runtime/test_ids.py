@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, strategies as st
 
 from runtime.clock import SystemClock
-from runtime.ids import ALPHABET, LAST_MILLISECOND, TAIL_END, IdSource
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from runtime.ids import RandomBytes
+from runtime.ids import ALPHABET, LAST_MILLISECOND, TAIL_END, IdSource, RandomBytes
 
 
 class ListedClock:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 import trio.testing
 from hypothesis import given, strategies as st
 
+from runtime.system import ActorSystem
 from runtime.testing import open_test_system, wait_settled
 from tests.support.puppet import Puppet, crash, supervise, wait
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from runtime.system import ActorSystem
-
 
 Act = tuple[str, float]
 ACTS = st.tuples(

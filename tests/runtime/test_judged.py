@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import pytest
 import trio
+from trio.testing import MockClock
 
+from runtime.actor.actor import Actor
 from runtime.actor.messages import Passivate
-from runtime.actor.ref import cell_of
+from runtime.actor.ref import ActorRef, cell_of
 from runtime.errors import KernelError
 from runtime.testing import wait_settled
 from tests.support.puppet import Puppet, hang, virtual
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
-
-    from runtime.actor.actor import Actor
-    from runtime.actor.ref import ActorRef
 
 
 class StrangeError(BaseException):

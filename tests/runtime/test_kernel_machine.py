@@ -15,30 +15,27 @@ from __future__ import annotations
 import logging
 import sys
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from random import Random  # noqa: TID251  a seeded one, for each life
-from typing import TYPE_CHECKING, Any, ClassVar
+from types import TracebackType
+from typing import Any, ClassVar
 
 import pykka
 import trio
 import trio.testing
 
 from runtime.actor.actor import Actor
+from runtime.actor.dead_letters import DeadLetter
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Terminated
+from runtime.actor.ref import ActorRef
 from runtime.errors import MailboxFullError, MisuseError
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.restarts import Backoff
 from runtime.supervision.supervisor import StartChild, Supervisor, SupervisorConfig
+from runtime.system import ActorSystem
 from runtime.testing import CrashError, open_test_system, seeded_order
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import TracebackType
-
-    from runtime.actor.dead_letters import DeadLetter
-    from runtime.actor.ref import ActorRef
-    from runtime.system import ActorSystem
 
 LIFE = 2000
 """Steps of one system."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import cycle
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import trio
@@ -12,13 +12,11 @@ from trio.testing import MockClock
 
 from runtime.actor.actor import Actor
 from runtime.actor.messages import Keyed, Passivate
+from runtime.actor.ref import ActorRef
 from runtime.supervision.keyed import KeyedConfig, KeyedSupervisor
 from runtime.supervision.restarts import Backoff
+from runtime.system import ActorSystem
 from runtime.testing import open_test_system, seeded_order, wait_settled
-
-if TYPE_CHECKING:
-    from runtime.actor.ref import ActorRef
-    from runtime.system import ActorSystem
 
 KEYS = "abc"
 

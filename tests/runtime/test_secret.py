@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -20,9 +20,6 @@ from runtime.secret import (
     is_placeholder,
     open_to_others,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 VALUE = "gold-and-round"
 

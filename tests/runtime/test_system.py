@@ -6,17 +6,20 @@ import os
 import signal
 import threading
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pykka
 import pytest
 import trio
+from trio.testing import MockClock
 
 import runtime
 from runtime.actor import lifecycle
+from runtime.actor.actor import Actor
 from runtime.actor.cell import Cell
 from runtime.actor.kernel import Kernel
 from runtime.actor.mailbox import MailboxConfig
+from runtime.actor.messages import Exit
 from runtime.actor.ref import cell_of
 from runtime.errors import (
     DeclineStart,
@@ -39,12 +42,6 @@ from runtime.system import (
 )
 from runtime.testing import CrashError, Reports, open_test_system, wait_settled
 from tests.support.puppet import Puppet, crash, hang, supervise, virtual, wait
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
-
-    from runtime.actor.actor import Actor
-    from runtime.actor.messages import Exit
 
 
 async def test_names_are_unique(autojump_clock: MockClock) -> None:

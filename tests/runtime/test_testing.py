@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from runtime.testing import (
     CrashError,
@@ -17,9 +18,6 @@ from runtime.testing import (
 )
 from tests.support.puppet import Puppet, hang, supervise, virtual
 from tests.typing import stranger_actor
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
 
 
 async def test_a_probe_waits_for_a_number_of_messages(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from datetime import tzinfo
+from typing import Literal, NamedTuple
 
 import msgspec
 import trio
@@ -20,7 +21,8 @@ from actors.schedule.messages import AppointmentsChanged
 from actors.schedule.rows import KIND, as_entry, read
 from actors.schedule.scheduler import Scheduler
 from connectors.config.checks import find_zone
-from runtime.store.rows import MAX_ROWS, Commit, Settle
+from runtime.actor.ref import ActorRef
+from runtime.store.rows import MAX_ROWS, Commit, Settle, SettledState
 from runtime.telemetry.metrics import Metrics
 from runtime.testing import open_test_system
 from tests.fakes.actors.neighbours import make_services, of_kind, probe
@@ -28,12 +30,6 @@ from tests.fakes.company.furnished import changed
 from tests.fakes.store.in_memory import MemoryStore
 from tests.schedule_proofs.reference import Entry, Reference, rounded
 from tests.schedule_proofs.times import DAY, all_times
-
-if TYPE_CHECKING:
-    from datetime import tzinfo
-
-    from runtime.actor.ref import ActorRef
-    from runtime.store.rows import SettledState
 
 Deed = Literal["pass", "jump", "settle", "fail", "restart", "pause", "resume", "run"]
 

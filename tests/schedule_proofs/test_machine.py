@@ -6,7 +6,7 @@ done; the scheduler plays the same, in virtual time, when the machine has ended.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import pytest
 from hypothesis import HealthCheck, settings, strategies as st
@@ -19,12 +19,9 @@ from hypothesis.stateful import (
 )
 
 from actors.schedule.appointments import CatchUp
-from tests.schedule_proofs.bed import Act, Case, expected, played
+from tests.schedule_proofs.bed import Act, Case, Deed, expected, played
 from tests.schedule_proofs.times import DAY
 from tests.support.tiers import examples
-
-if TYPE_CHECKING:
-    from tests.schedule_proofs.bed import Deed
 
 BEGIN = 1_774_695_600  # an hour and more before clocks go forward in Berlin
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import itertools
 import logging
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -20,9 +21,10 @@ from trio.testing import MockClock
 from actors.config.agents import AgentConfig
 from actors.errors import ModelRefusedError
 from actors.journal.records import USAGE, UsageRecord
-from actors.messages.inbound import Address
+from actors.messages.inbound import Address, ModelRequest
 from actors.schedule.appointments import Appointment
 from actors.schedule.rows import KIND, SLOT, SlotRecord, as_entry, read
+from actors.services import Services
 from connectors.config.checks import find_zone
 from runtime.store.rows import MAX_ROWS, Commit
 from tests.fakes.company.company import EPOCH, Says, open_company
@@ -33,12 +35,6 @@ from tests.schedule_proofs.edges import EDGES
 from tests.schedule_proofs.reference import Entry, Reference
 from tests.schedule_proofs.times import DAY, all_times
 from tests.simulation.edges.clock import SimulatedClock
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from actors.messages.inbound import ModelRequest
-    from actors.services import Services
 
 NAMES = ("anna", "ben", "carl", "dora", "emil", "fay", "gus", "hanna", "ivan", "judy")
 BROKE = "judy"

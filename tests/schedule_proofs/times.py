@@ -5,13 +5,10 @@ Nothing here is taken from `actors/rules`; it says the same in another way, slow
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MINUTE = 60
 DAY = 86_400

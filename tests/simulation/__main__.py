@@ -13,15 +13,11 @@ import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.simulation.crew import again, be_quiet, outcomes
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.simulation.run import Outcome
+from tests.simulation.run import Outcome
 
 # Chosen: more failing seeds than one would look at in one go.
 SHOWN = 5

@@ -7,15 +7,17 @@ way in which such promises are broken; the checker that must notice is named wit
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from actors.config.schedule import SchedulerConfig
+from actors.messages.inbound import ModelRequest
 from actors.models.limiter import Limiter
 from actors.protocol import AcquirePermit
 from actors.rules.groups.routes import Binding, routing_table
-from runtime.store.rows import Committed
+from actors.tree import Company
+from runtime.store.port import Done
+from runtime.store.rows import Commit, Committed, StoredDelivery, StoredMessage
 from tests.fakes.company.furnished import changed
 from tests.simulation.edges.disk import SimulatedStore
 from tests.simulation.edges.edges import SimulatedModel
@@ -23,12 +25,6 @@ from tests.simulation.faults import FaultClass
 from tests.simulation.hangs import with_hang
 from tests.simulation.run import Outcome, run_seed
 from tests.simulation.world import Parts
-
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest
-    from actors.tree import Company
-    from runtime.store.port import Done
-    from runtime.store.rows import Commit, StoredDelivery, StoredMessage
 
 
 class HastyStore(SimulatedStore):

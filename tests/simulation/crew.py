@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.simulation.hangs import has_hang, with_hang
 from tests.simulation.run import Outcome, run_seed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from tests.simulation.world import World
+from tests.simulation.world import World
 
 # Chosen: seeds handed to a worker at once.
 CHUNK = 10

@@ -6,12 +6,10 @@ together hide what one of them does alone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, get_args
+import random  # noqa: TID251  only dice that a seed made are used
+from typing import Literal, get_args
 
 import msgspec
-
-if TYPE_CHECKING:
-    import random  # noqa: TID251  only dice that a seed made are used
 
 FaultClass = Literal[
     "crash",

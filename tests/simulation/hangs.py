@@ -11,25 +11,20 @@ from __future__ import annotations
 
 import zlib
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from actors.config.collaboration import CollaborationConfig
 from actors.config.sessions import BufferingConfig
+from actors.messages.deliveries import Delivery
+from actors.messages.inbound import ModelRequest
 from tests.fakes.company.company import Says, heard
 from tests.simulation.edges.edges import HUNG, SimulatedModel
-from tests.simulation.run import run_seed
+from tests.simulation.faults import FaultClass
+from tests.simulation.run import Outcome, run_seed
 from tests.simulation.trace import Violation
-from tests.simulation.world import Parts
-
-if TYPE_CHECKING:
-    from actors.messages.deliveries import Delivery
-    from actors.messages.inbound import ModelRequest
-    from tests.simulation.faults import FaultClass
-    from tests.simulation.run import Outcome
-    from tests.simulation.workload import Plan
-    from tests.simulation.world import World
+from tests.simulation.workload import Plan
+from tests.simulation.world import Parts, World
 
 # Chosen: a seventh of the seeds, of every kind; each plays its people twice more.
 EVERY = 7

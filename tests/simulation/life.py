@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
+import random  # noqa: TID251  only dice that a seed made are used
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import trio
 
 from actors import names
 from actors.inbound.listener import Listener
 from actors.tree import tree
+from runtime.actor.cell import Cell
+from runtime.actor.dead_letters import DeadLetter
 from runtime.actor.kernel import ASK_TIMEOUT, Kernel
+from runtime.supervision.child import ChildSpec
 from runtime.supervision.supervisor import RenewChild
 from runtime.system import ActorSystem
-from tests.fakes.company.company import bounce
-from tests.simulation.checks.verdicts import sizes
+from tests.fakes.company.company import Cast, bounce
+from tests.simulation.checks.verdicts import Sizes, sizes
 from tests.simulation.edges.disk import SimulatedStore
 from tests.simulation.edges.edges import ToolBugError
-
-if TYPE_CHECKING:
-    import random  # noqa: TID251  only dice that a seed made are used
-    from collections.abc import Callable, Sequence
-
-    from runtime.actor.cell import Cell
-    from runtime.actor.dead_letters import DeadLetter
-    from runtime.supervision.child import ChildSpec
-    from tests.fakes.company.company import Cast
-    from tests.simulation.checks.verdicts import Sizes
-    from tests.simulation.faults import Strike
-    from tests.simulation.trace import Trace
+from tests.simulation.faults import Strike
+from tests.simulation.trace import Trace
 
 # Kinds of actors whose death takes others with them; struck by `kill` only.
 SUPERVISORS = ("Supervisor", "KeyedSupervisor")

@@ -15,9 +15,10 @@ becomes of one person's first message differs.
 from __future__ import annotations
 
 import random  # noqa: TID251  seeded
+from collections.abc import Sequence
 from functools import cache, partial
 from math import inf
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 import trio
@@ -26,6 +27,8 @@ from trio.testing import MockClock
 from actors.config.agents import AgentConfig
 from actors.config.limits import LimitsConfig
 from actors.config.sessions import BufferingConfig, WatchdogConfig
+from actors.messages.deliveries import Delivery
+from actors.messages.inbound import ModelRequest
 from actors.messages.state import RetryPolicy
 from tests.fakes.company.company import (
     Cast,
@@ -38,12 +41,6 @@ from tests.fakes.company.company import (
 )
 from tests.fakes.company.shell import OLGA, Shell
 from tests.simulation.trace import Violation
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from actors.messages.deliveries import Delivery
-    from actors.messages.inbound import ModelRequest
 
 Trouble = Literal["", "calm", "fails", "hangs", "asks", "floods"]
 """`calm` is without trouble, too, and quiet turns are not passed, as in a flood."""

@@ -7,12 +7,13 @@ speak to each other, or say nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import random  # noqa: TID251  only dice that a seed made are used
 
 import msgspec
 
 from actors.config.agents import AgentConfig
 from actors.config.collaboration import CollaborationConfig
+from actors.config.limits import LimitsConfig
 from actors.config.prompt import ContextConfig
 from actors.config.routes import Activation, GroupConfig
 from actors.messages.keys import SessionScope
@@ -25,12 +26,6 @@ from tests.simulation.workload import (
     canary,
     plan_of,
 )
-
-if TYPE_CHECKING:
-    import random  # noqa: TID251  only dice that a seed made are used
-
-    from actors.config.limits import LimitsConfig
-
 
 # Chosen: a third; the rest of any thousand seeds means what it always meant.
 EVERY = 3

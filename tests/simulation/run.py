@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import trio
 
 from tests.simulation.edges.clock import SimulatedClock
+from tests.simulation.faults import FaultClass
 from tests.simulation.passing import EVERY, crowded_out, held_up
 from tests.simulation.trace import Violation
 from tests.simulation.world import Parts, World
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-
-    from tests.simulation.faults import FaultClass
 
 
 class Outcome(msgspec.Struct, frozen=True):

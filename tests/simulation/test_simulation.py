@@ -8,8 +8,8 @@ import random  # noqa: TID251  seeded
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -23,12 +23,7 @@ from tests.simulation.hangs import has_hang, play, with_hang
 from tests.simulation.passing import crowded_out, held_up
 from tests.simulation.rooms import CHATS, EVERY, FIRST, HABITS, plan_for
 from tests.simulation.run import Outcome, run_seed
-from tests.simulation.world import FORGOTTEN
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.simulation.world import World
+from tests.simulation.world import FORGOTTEN, World
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, deque
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection
 
 import msgspec
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
 
 # Chosen: twice the events of the longest run seen.
 KEEP = 5_000

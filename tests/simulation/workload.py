@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import random  # noqa: TID251  only dice that a seed made are used
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
@@ -19,13 +20,9 @@ from actors.config.sessions import (
     WatchdogConfig,
 )
 from actors.messages.deliveries import Abilities
+from actors.messages.keys import SessionScope
 from actors.messages.state import RetryPolicy
 from actors.outbound.retry import OnUnknown
-
-if TYPE_CHECKING:
-    import random  # noqa: TID251  only dice that a seed made are used
-
-    from actors.messages.keys import SessionScope
 
 AGENTS = ("anna", "ben", "carl", "dora", "emil", "fay", "gus", "hana")
 """All that there may be; but in rooms no more than the first four are."""

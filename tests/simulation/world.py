@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random  # noqa: TID251  the one place where a seed becomes dice
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 import trio
@@ -29,17 +29,12 @@ from tests.simulation.edges.counting import CountingMetrics
 from tests.simulation.edges.disk import Disk, SimulatedStore
 from tests.simulation.edges.edges import LookupTool, SimulatedModel
 from tests.simulation.edges.platform import SimulatedPlatform
-from tests.simulation.faults import Faults, swings
+from tests.simulation.faults import FaultClass, Faults, swings
 from tests.simulation.life import Life, SlipError
 from tests.simulation.operator import Operator
 from tests.simulation.rooms import plan_for
 from tests.simulation.trace import Trace
 from tests.simulation.workload import PLATFORMS, Plan
-
-if TYPE_CHECKING:
-    from collections import Counter
-
-    from tests.simulation.faults import FaultClass
 
 # Chosen: seconds of virtual time in which all must come to rest without faults.
 # Three attempts with back-off in minutes fit in, and a wall clock that goes back.

@@ -15,12 +15,10 @@ from __future__ import annotations
 import ast
 import re
 import shutil
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from tests.support.readme import ROOT
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PAGE = ROOT / "docs" / "where-to-change-what.md"
 BLOCK = re.compile(

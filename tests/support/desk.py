@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import trio
@@ -25,13 +25,9 @@ from runtime.clock import SystemClock
 from runtime.ids import IdSource
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore
+from runtime.store.port import Store
 from runtime.store.rows import Append, Claim, Commit, NewEvent, Receipt
 from runtime.telemetry.metrics import Metrics
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from runtime.store.port import Store
 
 AGO = 3600.0
 """Seconds before now at which everything begins; each thing takes one."""

@@ -21,15 +21,12 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 import trio
 from trio.testing import MockClock
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
 
 LIMIT = "a_test_may_take"
 LONGER = "a_process_may_take_longer"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 import trio
@@ -12,17 +13,13 @@ import trio
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Keyed
+from runtime.actor.ref import ActorRef
+from runtime.actor.reply import Reply
 from runtime.errors import DeclineStart
 from runtime.supervision.keyed import KeyedConfig, KeyedSupervisor
 from runtime.supervision.restarts import Backoff
+from runtime.system import ActorSystem
 from runtime.testing import Probe, Reports, open_test_system
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from runtime.actor.ref import ActorRef
-    from runtime.actor.reply import Reply
-    from runtime.system import ActorSystem
 
 STEADY = Backoff(jitter=0.0)
 SLEEPY = KeyedConfig(idle_after=10.0, backoff=STEADY)

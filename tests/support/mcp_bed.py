@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import trio
 
 from actors.messages.inbound import Address, ToolCall, ToolContext, ToolResult
+from actors.ports import Offer, Tool
 from connectors.config.mcp import McpServerConfig
-from connectors.mcp.connection import ListTools, Shelf
+from connectors.mcp.connection import Connect, ListTools, Shelf
 from connectors.mcp.session import McpFigures
 from connectors.mcp.source import Known, McpSource
 from connectors.mcp.tree import ServerSurroundings, actor_of, connecting, server_spec
+from runtime.actor.ref import ActorRef
 from runtime.supervision.supervisor import Supervisor
-from runtime.system import open_system
+from runtime.system import ActorSystem, open_system
 from runtime.telemetry.metrics import Metrics
 from runtime.testing import Reports
 from tests.fakes.tools.sandbox import FakeSandbox
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
-
-    from actors.ports import Offer, Tool
-    from connectors.mcp.connection import Connect
-    from runtime.actor.ref import ActorRef
-    from runtime.system import ActorSystem
 
 SERVER = Path(__file__).parents[1] / "fakes" / "mcp" / "server.py"
 CONTEXT = ToolContext(

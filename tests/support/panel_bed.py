@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from html import unescape
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 import trio
@@ -16,6 +17,7 @@ from connectors.app.app import App, open_app
 from connectors.app.reload.reload import Reloading, SettingsSource, Ways
 from connectors.chat.platforms import serving
 from connectors.chat.server_transport import ServerTransport
+from connectors.config.app import AppConfig
 from connectors.settings.load import load_app
 from connectors.web.page.login_rows import (
     LINK,
@@ -24,17 +26,11 @@ from connectors.web.page.login_rows import (
     new_token,
     row_id,
 )
+from runtime.config.loader import Settings
 from runtime.store.rows import Commit
 from runtime.telemetry.logs import Redactor
 from tests.processes.running import write_settings
 from tests.support.desk import SECRET, write_all
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
-
-    from connectors.config.app import AppConfig
-    from runtime.config.loader import Settings
 
 CANARY = "canary-7f3a9c"
 """Value of a secret setting; nobody may ever see it."""

@@ -6,7 +6,7 @@ import ast
 import importlib
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import ModuleType
 
 from actors.commands import (
     dispatch as desk,
@@ -19,9 +19,6 @@ from actors.rules.markers import outcomes as confirming, parser as markers
 from actors.rules.text import durations as spans
 from actors.schedule import messages as arrangement
 from actors.turn import actions as conducting
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 COMMANDS = Path(desk.__file__).parent
 FIELD = re.compile(r"\{(\w+)\}")

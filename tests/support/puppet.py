@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, ClassVar
+from types import TracebackType
+from typing import Any, ClassVar
 
 import trio
 import trio.testing
 
 from runtime.actor.actor import Actor
+from runtime.actor.ref import ActorRef
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.supervisor import Supervisor, SupervisorConfig
+from runtime.system import ActorSystem
 from runtime.testing import CrashError, Reports, open_test_system
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
-    from types import TracebackType
-
-    from runtime.actor.ref import ActorRef
-    from runtime.system import ActorSystem
-
 
 FOR_EVER = 1e9
 """Seconds of virtual time in which whatever ends has ended."""

@@ -15,27 +15,22 @@ import socket
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import apsw
 import httpx
 import trio
 
-from connectors.app.app import open_app
+from connectors.app.app import App, open_app
 from connectors.app.reload.reload import Reloading, SettingsSource, Ways, files_of
 from connectors.chat.platforms import serving
 from connectors.settings.load import load_app
 from connectors.web.openai.transport import HttpTransport
 from runtime.telemetry.logs import Redactor, writing
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from connectors.app.app import App
 
 PATIENCE = 60.0
 """Seconds after which an answer counts as lost."""

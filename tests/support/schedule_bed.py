@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 import trio.testing
@@ -16,22 +17,17 @@ from actors.schedule.appointments import Appointment
 from actors.schedule.rows import KIND, as_entry, read
 from actors.schedule.scheduler import Scheduler
 from connectors.config.checks import find_zone
-from runtime.store.rows import Commit, Settle
+from runtime.actor.ref import ActorRef
+from runtime.store.rows import Commit, Settle, SettledState
 from runtime.telemetry.metrics import Metrics
+from runtime.testing import Probe
 from tests.fakes.actors.neighbours import make_services, of_kind, probe
 from tests.fakes.company.company import EPOCH
 from tests.fakes.company.furnished import changed
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from runtime.actor.ref import ActorRef
-    from runtime.store.rows import SettledState
-    from runtime.testing import Probe
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 DAY = 86_400.0
 

@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import hypothesis
 import pytest
 import trio
 from _pytest.assertion import rewrite  # private: pinned by test_tiers.py
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 FIRST = "not live and not deep"
 """The tests of the first tier, as `-m` names them."""

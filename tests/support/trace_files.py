@@ -10,12 +10,9 @@ from __future__ import annotations
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import CodeType, FrameType
 
 from connectors.cli import main
-
-if TYPE_CHECKING:
-    from types import CodeType, FrameType
 
 ROOT = Path(__file__).parents[2]
 FLOORS = ("actors", "connectors")

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 
 from connectors.asyncio_bridge.bridge import Bridge
 from connectors.chat.platforms import Operations, TransportParts
 from connectors.config.app import AppConfig
+from connectors.web.page.views.base import ViewSources
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.web.backstage import FakeCompany
-
-if TYPE_CHECKING:
-    from connectors.web.page.views.base import ViewSources
 
 
 async def all_is_well() -> tuple[str, ...]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import trio.testing
 
@@ -19,18 +19,14 @@ from actors.protocol import (
     TurnEnded,
 )
 from runtime.actor.messages import Keyed
+from runtime.actor.ref import ActorRef
 from runtime.supervision.keyed import InterruptKey, KeyGivenUp, StopKey
+from runtime.system import ActorSystem
+from runtime.testing import Probe
 from tests.fakes.actors.neighbours import probe, words
 from tests.support.puppet import virtual
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from runtime.actor.ref import ActorRef
-    from runtime.system import ActorSystem
-    from runtime.testing import Probe
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 class Office:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,20 +12,15 @@ from hypothesis import given, strategies as st
 
 from actors.agents import hired
 from actors.agents.hired import HiredAgent, HiringTerms, settings_of
-from actors.agents.hiring import MOST_AT_ONCE, HiringRules, Requester
+from actors.agents.hiring import MOST_AT_ONCE, HiringDecision, HiringRules, Requester
 from actors.config.agents import AgentConfig, HiringConfig
 from actors.rules.markers.actions import (
     AgentFields,
     CreateAgent,
     CreateClient,
+    Staffing,
     UpdateAgent,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from actors.agents.hiring import HiringDecision
-    from actors.rules.markers.actions import Staffing
 
 MAKER = Requester(
     agent="boss",

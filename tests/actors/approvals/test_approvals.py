@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -19,10 +19,8 @@ from actors.approvals.permissions import (
 from actors.messages.commands import ApprovalDecision
 from actors.messages.inbound import Address, DelegationChain
 from actors.rules.text.codes import LETTERS
+from runtime.actor.ref import ActorRef
 from tests.fakes.actors.neighbours import ROOM, words
-
-if TYPE_CHECKING:
-    from runtime.actor.ref import ActorRef
 
 OWNERS = frozenset({"fake/olga"})
 ASKER_MAY = ("read", "write")

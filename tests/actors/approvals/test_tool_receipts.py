@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Barrier
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -26,9 +27,6 @@ from runtime.errors import SettingsError
 from runtime.store.rows import Append, Commit, NewEvent
 from tests.support.desk import STREAM, WAITING, commit_to, write_database
 from tests.support.store.rows import NOW
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Output = pytest.CaptureFixture[str]
 

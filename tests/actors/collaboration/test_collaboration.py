@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,7 +14,8 @@ from actors.collaboration.counter import Collaboration
 from actors.config.collaboration import CollaborationConfig
 from actors.delegation import rulings
 from actors.delegation.messages import MayWork
-from actors.delegation.pairs import PairExchange
+from actors.delegation.pairs import PairExchange, PairRuling
+from actors.services import Services
 from runtime.actor.actor import Actor
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.supervisor import Supervisor
@@ -22,11 +23,7 @@ from tests.fakes.actors.neighbours import make_services, words
 from tests.fakes.company.furnished import changed
 from tests.support.puppet import virtual
 
-if TYPE_CHECKING:
-    from actors.delegation.pairs import PairRuling
-    from actors.services import Services
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 class Fragile(Collaboration):

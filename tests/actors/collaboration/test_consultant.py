@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -38,20 +39,16 @@ from actors.protocol import (
     TurnEnded,
     TurnSpent,
 )
+from runtime.actor.ref import ActorRef
+from runtime.actor.reply import Reply
+from runtime.testing import Probe
 from tests.fakes.actors.neighbours import anna, make_services, of_kind, probe, words
 from tests.fakes.company.company import TrioClock
 from tests.fakes.company.furnished import changed
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from runtime.actor.ref import ActorRef
-    from runtime.actor.reply import Reply
-    from runtime.testing import Probe
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 KEY = book_key(words(), "anna", "ben").text
 SPENT = Spent(provider="p", model="m", account="a", usage=Usage(3, 2), cost=0.5)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from actors.config.access import AccessConfig
+from connectors.config.app import AppConfig
 from connectors.settings.checks.access import check_nobody
 from connectors.settings.load import load_app
+from runtime.config.loader import Settings
 from runtime.errors import SettingsError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from connectors.config.app import AppConfig
-    from runtime.config.loader import Settings
 
 BASE = """\
 default_agent = "anna"

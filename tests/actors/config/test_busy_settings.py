@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,14 +14,10 @@ from actors.config.sessions import (
 )
 from actors.messages.busy_policies import BusySettings
 from actors.messages.keys import SessionKey
+from connectors.config.app import AppConfig
 from connectors.settings.load import load_app
+from runtime.config.loader import Settings
 from runtime.errors import SettingsError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from connectors.config.app import AppConfig
-    from runtime.config.loader import Settings
 
 BASE = """\
 default_agent = "anna"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,6 +15,7 @@ from actors.journal.plan import AgentPlan, Carried
 from actors.messages.inbound import (
     Attachment,
     DelegationChain,
+    Inbound,
     Quoted,
     SentFile,
     TranscriptLine,
@@ -23,9 +24,6 @@ from actors.protocol import Finished
 from actors.rules.markers.actions import Delegation, Schedule, SendFile
 from actors.rules.markers.parser import ParsedAnswer
 from tests.fakes.actors.neighbours import words
-
-if TYPE_CHECKING:
-    from actors.messages.inbound import Inbound
 
 WORD = "swordfish"
 FILE = SentFile("0" * 64, "picture", "image/png", 7)

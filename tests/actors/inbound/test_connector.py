@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -35,10 +35,13 @@ from actors.protocol import (
 )
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Keyed
+from runtime.actor.ref import ActorRef
 from runtime.errors import CorruptError, StoreUnavailableError
+from runtime.store.port import Done
 from runtime.store.rows import Commit, StoredDelivery
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.supervisor import Supervisor
+from runtime.system import ActorSystem
 from runtime.testing import Probe
 from tests.fakes.actors.neighbours import (
     ROOM,
@@ -52,14 +55,7 @@ from tests.fakes.company.company import Platform
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from runtime.actor.ref import ActorRef
-    from runtime.store.port import Done
-    from runtime.system import ActorSystem
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 class SlowStore(MemoryStore):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import trio
@@ -15,26 +16,22 @@ from actors.inbound.recovery import SWEEP_EVERY
 from actors.inbound.relevance import LOST_AFTER, RelevanceChecked
 from actors.inbound.router import Router
 from actors.journal.commits import as_accept
+from actors.messages.inbound import Inbound
 from actors.protocol import Replied, Route, RouteUnanswered
 from actors.rules.groups.assignments import StickyRoutes
 from actors.rules.groups.reply_windows import KIND
 from actors.rules.groups.routes import group_of, routing_table, with_groups
 from runtime.actor.messages import Keyed
+from runtime.actor.ref import ActorRef
 from runtime.store.rows import Commit, Entry, Settle
 from runtime.supervision.keyed import KeyGivenUp
+from runtime.system import ActorSystem
+from runtime.testing import Probe
 from tests.actors.inbound.test_router import Crossing, stored
 from tests.fakes.actors.neighbours import make_services, of_kind, probe, words
 from tests.fakes.company.company import EPOCH
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from actors.messages.inbound import Inbound
-    from runtime.actor.ref import ActorRef
-    from runtime.system import ActorSystem
-    from runtime.testing import Probe
 
 Clock = trio.testing.MockClock
 WINDOW = "anna/fake/room//zoe"

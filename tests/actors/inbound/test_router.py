@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -37,22 +37,17 @@ from actors.rules.groups.assignments import StickyRoutes
 from actors.rules.groups.routes import routing_table
 from actors.services import Duties
 from runtime.actor.messages import Keyed
+from runtime.actor.ref import ActorRef
 from runtime.errors import CorruptError
-from runtime.store.rows import Commit, Settle
+from runtime.store.port import Done
+from runtime.store.rows import Answered, Commit, Settle, StoredMessage
+from runtime.testing import Probe
 from tests.fakes.actors.neighbours import make_services, of_kind, probe, words
 from tests.fakes.company.company import EPOCH
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Collection
-
-    from runtime.actor.ref import ActorRef
-    from runtime.store.port import Done
-    from runtime.store.rows import Answered, StoredMessage
-    from runtime.testing import Probe
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 class Crossing:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 import msgspec
 import pytest
@@ -20,18 +20,13 @@ from actors.protocol import (
 )
 from runtime.actor.messages import Keyed
 from runtime.errors import StoreUnavailableError
-from runtime.store.rows import Commit, Settle
+from runtime.store.rows import Commit, MessageKey, Settle, StoredMessage
 from tests.actors.inbound.test_router import Crossing, open_crossing, stored
 from tests.fakes.actors.neighbours import of_kind, words
 from tests.fakes.company.company import EPOCH
 from tests.fakes.store.in_memory import MemoryStore
 
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from runtime.store.rows import MessageKey, StoredMessage
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 class Counting(MemoryStore):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 import trio.testing
@@ -15,6 +15,7 @@ from actors.protocol import (
     Deliver,
     Delivered,
     DrainOutbox,
+    Failed,
     Hear,
     PermitGranted,
     Route,
@@ -26,19 +27,14 @@ from actors.protocol import (
 )
 from runtime.actor.dead_letters import DeadLetter, Reason
 from runtime.actor.messages import Keyed
+from runtime.actor.ref import ActorRef
 from runtime.store.rows import Commit
+from runtime.testing import Probe
 from tests.fakes.actors.neighbours import make_services, of_kind, probe, saying, words
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from actors.protocol import Failed
-    from runtime.actor.ref import ActorRef
-    from runtime.testing import Probe
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 DONE = TurnEnded("t1", None)  # type: ignore[arg-type]  # only passed on
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,7 +13,8 @@ import trio
 from actors.config.schedule import SchedulerConfig
 from actors.journal.answers import Answer
 from actors.messages import state as message_state
-from actors.messages.inbound import Address
+from actors.messages.deliveries import Delivery
+from actors.messages.inbound import Address, Inbound
 from actors.schedule.appointments import Appointment
 from actors.schedule.rows import KIND, SLOT, SlotRecord, as_entry
 from actors.schedule.slots import SlotPreparer
@@ -24,12 +26,6 @@ from runtime.sqlite.store import SqliteStore
 from runtime.store.rows import Commit, Record
 from tests.fakes.company.furnished import changed
 from tests.support.desk import AGO, Desk, commit_to, delivery, run_of, write_database
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from actors.messages.deliveries import Delivery
-    from actors.messages.inbound import Inbound
 
 Output = pytest.CaptureFixture[str]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 import trio.testing
@@ -11,6 +11,7 @@ from msgspec import structs
 from actors.errors import DeliveryBusyError, DeliveryUnknownError
 from actors.inbound.connector import read_deliver
 from actors.journal.commits import as_enqueue
+from actors.messages.deliveries import Abilities
 from actors.outbound.courier import IN_PLACE
 from actors.protocol import Deliver
 from runtime.errors import StoreUnavailableError
@@ -19,10 +20,7 @@ from tests.fakes.chat.presence import EDITS, Screen
 from tests.fakes.outbound.drafted import KINDS, PLAIN, aside, open_chat, reply
 from tests.fakes.store.in_memory import MemoryStore
 
-if TYPE_CHECKING:
-    from actors.messages.deliveries import Abilities
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 @KINDS

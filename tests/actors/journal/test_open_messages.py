@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -15,17 +13,12 @@ from hypothesis.stateful import (
 
 from actors.journal.commits import as_accept
 from actors.journal.unsettled import PAGE, OpenMessages, unanswered
-from actors.messages.inbound import Address, DelegationChain
+from actors.messages.inbound import Address, DelegationChain, Inbound
 from actors.messages.keys import chat_partition
-from runtime.fairness import most_of_one
+from runtime.fairness import Owner, most_of_one
 from runtime.store.rows import Commit, Settle
 from tests.fakes.actors.neighbours import words
 from tests.fakes.store.in_memory import MemoryStore
-
-if TYPE_CHECKING:
-    from actors.messages.inbound import Inbound
-    from runtime.fairness import Owner
-
 
 SAM, KIM = ("", "sam"), ("", "kim")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
 import pytest
@@ -15,9 +15,6 @@ from actors.messages.inbound import TranscriptLine
 from actors.messages.usage import Run
 from actors.rules.text.secrets import AuditRedaction
 from runtime.store.rows import Record, StoredEvent, StoredRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 STREAMS = ("anna/cli/kitchen//sam", "ben/cli/kitchen//sam")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 from hypothesis import given, strategies as st
@@ -14,9 +14,7 @@ from actors.messages.inbound import TranscriptLine, Usage
 from actors.messages.keys import chat_partition, parse_key
 from actors.messages.usage import Run
 from actors.rules.text.secrets import AuditRedaction
-
-if TYPE_CHECKING:
-    from runtime.store.rows import Record
+from runtime.store.rows import Record
 
 STREAM = "anna/fake/room/7/zoe"
 KEY = parse_key(STREAM)

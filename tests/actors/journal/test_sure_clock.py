@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 import pytest
 import trio
+from trio.testing import MockClock as Clock
 
 from actors.journal.clock import DAY, KIND, NAME, SureClock
 from actors.operations.keeper import KEEP_DEDUP, PRUNE_EVERY, Keeper
 from runtime.store.rows import Commit, Entry, Settle
+from runtime.system import ActorSystem
 from tests.fakes.company.company import Cast, TrioClock, at_rest, open_company
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 from tests.support.store.rows import heard
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock as Clock
-
-    from runtime.system import ActorSystem
 
 FAR = 30 * DAY
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from actors.journal import answers, notices as telling
@@ -11,13 +9,11 @@ from actors.journal.answers import Answer
 from actors.journal.notices import Announcer, Subscription
 from actors.messages.inbound import TranscriptLine
 from actors.messages.state import Postpone
+from actors.services import Services
 from runtime.ids import IdSource
 from tests.fakes.actors.neighbours import make_services, words
 from tests.fakes.company.company import TrioClock
 from tests.fakes.company.furnished import changed
-
-if TYPE_CHECKING:
-    from actors.services import Services
 
 NOTHING = Answer(inbound=words(), settled=("dropped", "not_addressed"))
 

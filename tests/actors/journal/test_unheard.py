@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 from hypothesis import given, strategies as st
 
 from actors.journal.commits import as_accept
 from actors.journal.unsettled import MessagePlace, place, read_back, read_place
+from actors.messages.inbound import Inbound
+from runtime.store.rows import StoredMessage
 from tests.fakes.actors.neighbours import words
 from tests.support.store.rows import stored
-
-if TYPE_CHECKING:
-    from actors.messages.inbound import Inbound
-    from runtime.store.rows import StoredMessage
 
 MESSAGES = st.builds(
     words,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from msgspec.structs import replace as changed
+from trio.testing import MockClock
 
 from actors.agents.persona import Persona
 from actors.config.agents import AgentConfig
@@ -25,16 +26,12 @@ from actors.rules.markers.actions import (
 )
 from actors.rules.markers.outcomes import ActionOutcome
 from actors.rules.prompt.brief import PromptMemory
+from actors.services import Services
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.actors.neighbours import make_services, words
 from tests.fakes.company.furnished import changed as refurnished
 from tests.fakes.memory.memory import remembering_bed
 from tests.fakes.memory.notebook import FakeNotebook
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
-
-    from actors.services import Services
 
 BEN = Persona(name="ben", config=AgentConfig())
 ON = ActionOutcome(kind="project_on", what="Fair")

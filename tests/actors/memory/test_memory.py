@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 import trio.testing
 
@@ -11,6 +9,7 @@ from actors import names
 from actors.config.memory import MemoryConfig
 from actors.memory.messages import (
     CountReward,
+    Fact,
     FactsUsed,
     Forget,
     KeepFact,
@@ -18,6 +17,7 @@ from actors.memory.messages import (
     LearnLesson,
     Note,
     RecalledFacts,
+    ReviewedNotes,
     SearchMemory,
     SetState,
     Summarise,
@@ -29,10 +29,7 @@ from tests.fakes.company.company import Cast, open_company
 from tests.fakes.memory.memory import ROOM, SAM, ZOE, FakeEmbedder, remembering_bed
 from tests.fakes.store.in_memory import MemoryStore
 
-if TYPE_CHECKING:
-    from actors.memory.messages import Fact, ReviewedNotes
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 DAY = 86_400.0
 BOOKS = ("stars", "trees", "birds", "ships", "towns", "wines", "games", "roads", "art")

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import trio.testing
 
 from actors import names
 from actors.errors import ModelBusyError, ModelRefusedError
 from actors.memory.memory import FORGOTTEN_AFTER, MOST_OPEN
-from actors.memory.messages import KeepFact, KeepLog, Recall
+from actors.memory.messages import Fact, KeepFact, KeepLog, Recall
 from tests.fakes.memory.memory import ZOE, FakeEmbedder, FakeLogBook, remembering_bed
 from tests.fakes.store.in_memory import MemoryStore
 
-if TYPE_CHECKING:
-    from actors.memory.messages import Fact
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 DAY = 86_400.0
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Sequence
+from typing import cast
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -29,9 +30,6 @@ from actors.session.queue import (
     StopRequested,
     TurnSettled,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 POLICIES = cast("Sequence[BusyPolicy]", tuple(POLICY_RULES))
 OVERFLOWS: Sequence[Overflow] = ("new", "oldest", "summarise")

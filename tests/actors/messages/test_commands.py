@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import pytest
 from hypothesis import given, strategies as st
@@ -16,6 +14,7 @@ from actors.commands.registry import (
     may_use,
     skill_named,
 )
+from actors.config.access import Who
 from actors.messages.commands import (
     ApprovalDecision,
     Command,
@@ -25,9 +24,6 @@ from actors.messages.commands import (
     parse_command,
 )
 from actors.messages.inbound import Address, Inbound
-
-if TYPE_CHECKING:
-    from actors.config.access import Who
 
 
 @pytest.mark.parametrize(

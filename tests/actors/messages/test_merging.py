@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from hypothesis import given, strategies as st
 
-from actors.messages.busy_policies import HEADER, SHORT, meanwhile, merge, shortened
-
-if TYPE_CHECKING:
-    from actors.messages.busy_policies import Style
+from actors.messages.busy_policies import (
+    HEADER,
+    SHORT,
+    Style,
+    meanwhile,
+    merge,
+    shortened,
+)
 
 
 @pytest.mark.parametrize(

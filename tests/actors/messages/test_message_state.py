@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -32,16 +34,11 @@ from actors.messages.state import (
 )
 from runtime.errors import DuplicateError
 from runtime.store import rows
+from runtime.store.port import Store
 from runtime.store.rows import Commit, DeliveryState, InboxState
 from tests.support.store.engines import NAMES, make_engine
 from tests.support.store.rows import NOW, accepting, enqueueing
 from tests.support.tiers import examples
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
-
-    from runtime.store.port import Store
 
 POLICY = RetryPolicy()
 POLICIES = st.builds(

@@ -5,13 +5,11 @@ Chat Completions has a file of its own: `test_openai_model.py`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import httpx
 import msgspec
 import pytest
 
-from actors.errors import ModelError
+from actors.errors import ModelError, ModelFault
 from actors.messages.inbound import (
     ModelAnswer,
     ModelRequest,
@@ -28,11 +26,7 @@ from tests.fakes.models.dialects import (
     Manner,
     OllamaDialect,
 )
-from tests.fakes.models.sayings import Saying
-
-if TYPE_CHECKING:
-    from actors.errors import ModelFault
-    from tests.fakes.models.sayings import Dialect
+from tests.fakes.models.sayings import Dialect, Saying
 
 CLOCK = ToolSpec("clock", "Tell the time.", b'{"type":"object"}')
 REQUEST = ModelRequest(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal, get_args
+from collections.abc import Iterable
+from typing import Literal, get_args
 
 import pytest
 from hypothesis import given, strategies as st
@@ -30,9 +31,6 @@ from actors.models.pool import (
     TriedBackends,
     hint,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 FAULTS = st.sampled_from(get_args(ModelFault))
 OWN_FAULT = {"context", "vision", "content", "bad_request"}

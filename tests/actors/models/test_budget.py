@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import zoneinfo
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, strategies as st
 
-from actors.models.budget import Amount, Budget, Budgets, Limit, Spender, refusal
-
-if TYPE_CHECKING:
-    from actors.models.budget import Period, Scope
+from actors.models.budget import (
+    Amount,
+    Budget,
+    Budgets,
+    Limit,
+    Period,
+    Scope,
+    Spender,
+    refusal,
+)
 
 ANNA = Spender("anna", "http/sam")
 BEN = Spender("ben", "http/mia")

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import math
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
 
 import trio
 import trio.testing
 from hypothesis import given, strategies as st
 
 from actors import names
+from actors.errors import ModelFault
 from actors.models.accounts import Accounts
 from actors.models.budget import Spender
 from actors.models.cool_downs import COOL_DOWN, CoolDowns
 from actors.models.messages import (
     CallEnded,
     CallLater,
+    Outcome,
     ReadCoolDowns,
     Reserve,
     Reserved,
+    Ruling,
 )
 from actors.models.pool import (
     Backend,
@@ -32,18 +34,14 @@ from actors.models.pool import (
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.restarts import Backoff
 from runtime.supervision.supervisor import Supervisor, SupervisorConfig
+from runtime.system import ActorSystem
 from runtime.testing import wait_settled
 from tests.fakes.actors.neighbours import probe
 from tests.fakes.models.accounts import Pooled
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
-if TYPE_CHECKING:
-    from actors.errors import ModelFault
-    from actors.models.messages import Outcome, Ruling
-    from runtime.system import ActorSystem
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 SAM = Spender("anna", "http/sam")
 WORK, HOME = Backend("work", "smart"), Backend("home", "smart")

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import msgspec
+import trio.testing
 
 from actors.config.schedule import SchedulerConfig
 from actors.journal.commits import as_accept
 from actors.journal.records import USAGE, UsageRecord
 from actors.models.daily_tokens import GUESS, STORED_WITHIN, DailyTokens
 from connectors.config.checks import find_zone
-from runtime.store.rows import Commit, Record, Settle
+from runtime.store.port import Store
+from runtime.store.rows import Commit, Record, Settle, StoredMessage
 from tests.fakes.actors.neighbours import make_services, words
 from tests.fakes.company.furnished import changed
 from tests.fakes.store.in_memory import MemoryStore
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    import trio.testing
-
-    from runtime.store.port import Store
-    from runtime.store.rows import StoredMessage
 
 HOUR = 3600.0
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+import pytest
 import trio.testing
 from hypothesis import given, strategies as st
 from msgspec import structs
@@ -20,23 +21,18 @@ from actors.models.limiter import (
     StuckModels,
 )
 from actors.protocol import AcquirePermit, PermitGranted, ReleasePermit
-from runtime.fairness import most_of_one
+from runtime.actor.ref import ActorRef
+from runtime.fairness import Owner, most_of_one
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.supervisor import Supervisor, SupervisorConfig
+from runtime.system import ActorSystem
 from runtime.telemetry.metrics import Gauge, Metrics
 from runtime.testing import Probe, open_test_system, wait_settled
 from tests.fakes.actors.neighbours import of_kind, probe
 from tests.fakes.company.company import counted
 from tests.support.puppet import virtual
 
-if TYPE_CHECKING:
-    import pytest
-
-    from runtime.actor.ref import ActorRef
-    from runtime.fairness import Owner
-    from runtime.system import ActorSystem
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 def turn_ids(waiting: Probe) -> list[str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import trio
 import trio.testing
@@ -18,28 +18,25 @@ from actors.models.catalogue import Catalogue, Prices
 from actors.models.messages import (
     CallEnded,
     CallLater,
+    Outcome,
     OverBudget,
     ReplaceCatalogue,
     Reserve,
     Reserved,
+    Ruling,
 )
 from actors.models.pool import Backend, ModelOffer
+from runtime.actor.ref import ActorRef
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.restarts import Backoff
 from runtime.supervision.supervisor import Supervisor, SupervisorConfig
+from runtime.system import ActorSystem
 from runtime.testing import Probe, wait_settled
 from tests.fakes.actors.neighbours import probe
 from tests.fakes.company.company import Cast, FakeModel
 from tests.support.puppet import virtual
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from actors.models.messages import Outcome, Ruling
-    from runtime.actor.ref import ActorRef
-    from runtime.system import ActorSystem
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 SAM = Spender("anna", "http/sam")
 TEN_TOKENS = Budget(scope="all", period="day", hard=Limit(tokens=10))

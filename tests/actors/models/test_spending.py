@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from datetime import UTC, datetime
 from itertools import count
-from typing import TYPE_CHECKING
 
 import trio
 import trio.testing
@@ -23,26 +23,21 @@ from actors.models.messages import (
     ReplaceCatalogue,
     Reserve,
     Reserved,
+    Ruling,
 )
 from actors.models.spending import CALL, Spending
+from runtime.actor.ref import ActorRef
 from runtime.store.rows import Commit, Record
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.restarts import Backoff
 from runtime.supervision.supervisor import Supervisor, SupervisorConfig
-from runtime.testing import wait_settled
+from runtime.system import ActorSystem
+from runtime.testing import Probe, wait_settled
 from tests.fakes.actors.neighbours import probe
 from tests.fakes.models.accounts import Pooled
 from tests.support.puppet import virtual
 
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from actors.models.messages import Ruling
-    from runtime.actor.ref import ActorRef
-    from runtime.system import ActorSystem
-    from runtime.testing import Probe
-
-    Step = tuple[str, int]
+Step = tuple[str, int]
 
 HOUR = 3600.0
 WHO = (Spender("anna", "http/sam"), Spender("ben", "http/mia"))

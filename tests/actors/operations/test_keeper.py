@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from typing import TYPE_CHECKING
 
+import pytest
 import trio.testing
 
 from actors import names
@@ -29,10 +29,7 @@ from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 from tests.support.store.rows import heard
 
-if TYPE_CHECKING:
-    import pytest
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 async def settle_many(store: MemoryStore, count: int, at: float) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 import msgspec
 import trio
+from trio.testing import MockClock as Clock
 
 from actors.journal import commits
 from actors.operations.sweeper import SWEEP_EVERY, Sweeper
@@ -15,11 +16,6 @@ from tests.fakes.actors.neighbours import saying
 from tests.fakes.company.company import EPOCH, TrioClock
 from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.tools.sent_files import described
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from trio.testing import MockClock as Clock
 
 KEEP = 600.0
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import trio
 import trio.testing
@@ -13,10 +11,13 @@ from actors.journal import records
 from actors.journal.records import AuditRecord
 from actors.operations import warden as killing
 from actors.operations.warden import DOWN, KillActor, Killed, Warden
+from runtime.actor.ref import ActorRef
 from runtime.errors import StoreUnavailableError
+from runtime.store.rows import Commit, Committed
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.restarts import Backoff
 from runtime.supervision.supervisor import Supervisor, SupervisorConfig
+from runtime.system import ActorSystem
 from runtime.telemetry.logs import Redactor
 from runtime.telemetry.metrics import Metrics
 from runtime.testing import CrashError
@@ -24,11 +25,6 @@ from tests.fakes.actors.neighbours import make_services
 from tests.fakes.company.furnished import changed
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import Puppet, virtual
-
-if TYPE_CHECKING:
-    from runtime.actor.ref import ActorRef
-    from runtime.store.rows import Commit, Committed
-    from runtime.system import ActorSystem
 
 Clock = trio.testing.MockClock
 

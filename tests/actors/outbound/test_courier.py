@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 import trio.testing
 from msgspec import structs
@@ -15,9 +13,11 @@ from actors.errors import (
     DeliveryUnknownError,
 )
 from actors.journal.commits import as_enqueue
-from actors.messages.deliveries import Abilities, Draft
+from actors.messages.deliveries import Abilities, Delivery, Draft
 from actors.outbound.courier import Courier
+from actors.outbound.retry import OnUnknown
 from actors.protocol import Deliver, Delivered, MessageSettled, ShowDraft
+from runtime.store.port import Done
 from runtime.store.rows import BY_HAND, Commit, Receipt
 from tests.fakes.actors.neighbours import ROOM, make_services, saying, words
 from tests.fakes.company.company import BrokenPlatformError, Platform
@@ -25,12 +25,7 @@ from tests.fakes.outbound.road import open_road
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
-if TYPE_CHECKING:
-    from actors.messages.deliveries import Delivery
-    from actors.outbound.retry import OnUnknown
-    from runtime.store.port import Done
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 async def test_what_was_said_has_a_receipt(autojump_clock: Clock) -> None:

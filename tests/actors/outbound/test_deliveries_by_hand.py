@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import msgspec
 import pytest
@@ -23,10 +23,7 @@ from tests.fakes.outbound.lane import Lane, open_lane
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.tiers import examples
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 KNOWS_IDS, PLAIN = Abilities(is_idempotent=True), Abilities()
 KINDS = pytest.mark.parametrize("abilities", [KNOWS_IDS, PLAIN], ids=["ids", "plain"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import pytest
 import trio
@@ -11,15 +10,13 @@ import trio.testing
 from msgspec import structs
 
 from actors.errors import DeliveryBusyError, DeliveryRefusedError, DeliveryUnknownError
+from actors.messages.deliveries import Abilities, Delivery
 from actors.protocol import MessageSettled
 from tests.fakes.actors.neighbours import words
 from tests.fakes.chat.presence import EDITS
 from tests.fakes.outbound.drafted import KINDS, aside, notice, open_chat, reply
 
-if TYPE_CHECKING:
-    from actors.messages.deliveries import Abilities, Delivery
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 @KINDS

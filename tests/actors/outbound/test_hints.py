@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import trio
 import trio.testing
@@ -27,25 +27,20 @@ from actors.protocol import (
     ShowTyping,
     StopDelegated,
 )
-from actors.services import Duties
+from actors.services import Duties, Services
 from connectors.app.shutdown import Drain
 from runtime.actor.messages import Keyed
+from runtime.actor.ref import ActorRef
 from runtime.clock import SystemClock
 from runtime.nodes.hints import MOST_BYTES
 from runtime.store.rows import Claim, Commit
+from runtime.testing import Probe
 from tests.fakes.actors.neighbours import ROOM, make_services, probe, saying, words
 from tests.fakes.outbound.drafted import open_chat, reply
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
-
-    from actors.services import Services
-    from runtime.actor.ref import ActorRef
-    from runtime.testing import Probe
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 ROOM_S = frozenset({chat_partition("fake", "room")})
 

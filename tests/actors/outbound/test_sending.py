@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, strategies as st
@@ -34,9 +34,6 @@ from actors.outbound.retry import (
     StoreEnd,
     TargetGone,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 # A day of questions a minute, and those before they are a minute apart.
 MOST_BUSY = int(GIVE_UP_AFTER / LONGEST_WAIT) + 2 * TRIES

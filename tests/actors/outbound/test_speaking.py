@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import random  # noqa: TID251  only Hypothesis's seeded ones are used
 
 from hypothesis import given, strategies as st
 
@@ -14,9 +14,6 @@ from actors.outbound.draft_rules import (
     DraftSpeakers,
     missing_part,
 )
-
-if TYPE_CHECKING:
-    import random  # noqa: TID251  only Hypothesis's seeded ones are used
 
 PLACE = Address("test", "room")
 

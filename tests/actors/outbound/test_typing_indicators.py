@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 import trio
 import trio.testing
@@ -16,8 +14,7 @@ from tests.fakes.actors.neighbours import ROOM
 from tests.fakes.chat.presence import EDITS, Screen
 from tests.fakes.outbound.road import open_road
 
-if TYPE_CHECKING:
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 def typing(number: int = 1, *, is_over: bool = False) -> ShowTyping:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -21,22 +21,17 @@ from actors.messages.priority import NORMAL, OWNER
 from actors.protocol import Deliver, MessageSettled, Route, StopAccepting
 from actors.transport import RefusedAttempt
 from runtime.actor.messages import Keyed
+from runtime.actor.ref import ActorRef
 from runtime.errors import StoreUnavailableError
-from runtime.store.rows import Commit, Receipt, SendAttempt
+from runtime.store.rows import Commit, Receipt, SendAttempt, StoredMessage
 from runtime.telemetry.metrics import Metrics
+from runtime.testing import Probe
 from tests.fakes.actors.neighbours import make_services, probe, saying, words
 from tests.fakes.company.furnished import changed
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from runtime.actor.ref import ActorRef
-    from runtime.store.rows import StoredMessage
-    from runtime.testing import Probe
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 STRANGER = RefusedAttempt("unknown_sender", sender_id="x", chat="front")
 

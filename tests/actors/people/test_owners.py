@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -12,7 +12,7 @@ import trio.testing
 
 from actors import names
 from actors.messages.deliveries import Abilities
-from actors.messages.inbound import Address
+from actors.messages.inbound import Address, Inbound
 from actors.people.owners import (
     HOUR,
     LONGEST,
@@ -26,27 +26,22 @@ from actors.people.owners import (
     note_owner,
 )
 from actors.protocol import Deliver
+from actors.services import Services
 from actors.transport import Account
 from runtime.actor.actor import Actor
+from runtime.actor.ref import ActorRef
 from runtime.errors import StoreUnavailableError
+from runtime.store.rows import Commit, Committed
+from runtime.system import ActorSystem
 from runtime.telemetry.logs import Redactor
 from runtime.telemetry.metrics import Metrics
+from runtime.testing import Probe
 from tests.fakes.actors.neighbours import make_services, of_kind, probe, words
 from tests.fakes.company.furnished import changed
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from actors.messages.inbound import Inbound
-    from actors.services import Services
-    from runtime.actor.ref import ActorRef
-    from runtime.store.rows import Commit, Committed
-    from runtime.system import ActorSystem
-    from runtime.testing import Probe
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 HOME = Address("fake", "with-boss")
 WROTE = OwnerWrote("fake/boss", HOME)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -29,29 +30,24 @@ from actors.people.guests import (
     StrangerWrote,
 )
 from actors.people.pairing import CODE, HINT, LET_IN, Pairing
+from actors.people.pairing_rules import PairingRequest
 from actors.protocol import Deliver
+from actors.services import Services
 from actors.transport import Account
 from connectors.app.assembly import load_voices
+from runtime.actor.ref import ActorRef
 from runtime.errors import StoreUnavailableError
-from runtime.store.rows import ANY_KIND, Commit, Committed, Entry
+from runtime.store.rows import ANY_KIND, Commit, Committed, Entry, StoredEntry
+from runtime.system import ActorSystem
 from runtime.telemetry.metrics import Metrics
+from runtime.testing import Probe
 from tests.fakes.actors.neighbours import make_services, of_kind, probe, words
 from tests.fakes.company.company import TrioClock, counted
 from tests.fakes.company.furnished import changed
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import Puppet, virtual
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from actors.people.pairing_rules import PairingRequest
-    from actors.services import Services
-    from runtime.actor.ref import ActorRef
-    from runtime.store.rows import StoredEntry
-    from runtime.system import ActorSystem
-    from runtime.testing import Probe
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 EVE = StrangerWrote(account="fake/eve", name="Eve", address=Address("fake", "with-eve"))
 

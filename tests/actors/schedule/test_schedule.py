@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from datetime import tzinfo
+from typing import get_args
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -30,9 +31,6 @@ from actors.schedule.appointments import (
 )
 from actors.schedule.recurrence import RecurrenceRule
 from tests.support.tiers import examples
-
-if TYPE_CHECKING:
-    from datetime import tzinfo
 
 BERLIN = ZoneInfo("Europe/Berlin")
 START = 1_774_700_000.0  # a few hours before clocks go forward, March 2026

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import pytest
 import trio
@@ -21,8 +19,7 @@ from tests.fakes.store.in_memory import MemoryStore
 from tests.support.schedule_bed import DAY, every, open_bench
 from tests.support.tiers import examples
 
-if TYPE_CHECKING:
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 async def test_it_tells_the_router_at_the_second(autojump_clock: Clock) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import pytest
 import trio
@@ -13,14 +11,12 @@ from actors.messages.inbound import Address
 from actors.protocol import Deliver
 from actors.schedule.rows import SLOT, SlotRecord
 from actors.schedule.scheduler import LOOK_EVERY
+from runtime.store.rows import SettledState
 from tests.fakes.actors.neighbours import of_kind
 from tests.fakes.company.company import EPOCH
 from tests.support.schedule_bed import every, open_bench
 
-if TYPE_CHECKING:
-    from runtime.store.rows import SettledState
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 async def test_what_is_not_done_yet_is_not_begun_again(autojump_clock: Clock) -> None:

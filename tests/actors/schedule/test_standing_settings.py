@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +10,6 @@ from actors.messages.inbound import Address
 from actors.schedule.appointments import name_of
 from connectors.settings.checks.schedule import standing_of
 from tests.connectors.config.test_settings import BASE, loaded, refused
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OWN = "[agents.cara]\nprompt = 'x'\n[agents.cara.autonomous]\n"
 WHERE = "report_to = 'terminal/terminal'\n"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import trio
 import trio.testing
@@ -24,16 +22,14 @@ from connectors.chat.terminal.plain import TerminalWriter
 from connectors.web.exchange import HttpExchange
 from runtime.clock import SystemClock
 from runtime.errors import StoreUnavailableError
+from runtime.store.rows import Commit
 from tests.fakes.actors.neighbours import ROOM, of_kind, words
 from tests.fakes.actors.room import RefusingStore, open_room
 from tests.fakes.chat.console import FakeConsole
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.chat.terminal_bed import PIPE, open_chat
 
-if TYPE_CHECKING:
-    from runtime.store.rows import Commit
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 TEXT = "\N{WRENCH} `clock`"
 QUESTION = "may it? /approve 3F"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import trio
 import trio.testing
@@ -26,15 +24,13 @@ from actors.protocol import (
     TurnEnded,
 )
 from actors.session.attempt import RESTARTED, RETRY_CLAIM
+from runtime.store.port import Done
 from runtime.store.rows import Claim, Commit, Defer, Settle
 from tests.fakes.actors.neighbours import of_kind, words
 from tests.fakes.actors.room import HeldStore, Room, open_room
 from tests.fakes.store.in_memory import MemoryStore
 
-if TYPE_CHECKING:
-    from runtime.store.port import Done
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 STREAM = session_key(words(), "anna", "chat").text
 NEW = AttemptHistory()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 import trio
 import trio.testing
 
 from actors.config.sessions import BufferingConfig
+from actors.messages.busy_policies import BusyPolicy
 from actors.messages.deliveries import Abilities
+from actors.messages.inbound import Inbound
 from actors.messages.state import RetryPolicy
 from actors.protocol import (
     CancelTurn,
@@ -22,15 +22,10 @@ from actors.protocol import (
 from actors.transport import Account
 from actors.turn.steering import FetchSteering
 from tests.fakes.actors.neighbours import of_kind, words
-from tests.fakes.actors.room import HeldStore, open_room
+from tests.fakes.actors.room import HeldStore, Room, open_room
 from tests.fakes.store.in_memory import MemoryStore
 
-if TYPE_CHECKING:
-    from actors.messages.busy_policies import BusyPolicy
-    from actors.messages.inbound import Inbound
-    from tests.fakes.actors.room import Room
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 RETRIES = {"fake": Account(retries=RetryPolicy(first_wait=60.0))}
 

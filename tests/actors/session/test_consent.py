@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
@@ -14,22 +15,17 @@ from actors.approvals.permissions import OpenApproval
 from actors.config.limits import ApprovalConfig
 from actors.messages.inbound import ToolCall, ToolSpec
 from actors.protocol import ApprovalDecided, ApprovalResult, RequestApproval, StartTurn
+from actors.services import Services
 from actors.session.consent import DECIDED_WITHIN, GONE, MOST_LASTING, NOBODY
 from actors.turn.steps import StepJournal
 from actors.turn.tools import GRACE, LOST, ToolPermissions
 from tests.fakes.actors.neighbours import ROOM, anna, make_services, probe, words
-from tests.fakes.actors.room import open_room
+from tests.fakes.actors.room import Room, open_room
 from tests.fakes.company.furnished import changed
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
-
-    from actors.services import Services
-    from tests.fakes.actors.room import Room
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 SHELL = ToolSpec("shell", "", b"{}")
 CALL = ToolCall("c1", "shell", b"{}")

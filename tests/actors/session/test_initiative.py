@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from actors.journal import answers
 from actors.journal.answers import ACKNOWLEDGEMENT
-from actors.messages.inbound import TranscriptLine
+from actors.messages.inbound import Inbound, Occasion, TranscriptLine
 from actors.messages.state import Postpone
 from actors.protocol import Failed
 from actors.session.initiative import for_people, is_shown, lane_copy
 from runtime.ids import IdSource
 from tests.fakes.actors.neighbours import anna, words
 from tests.fakes.company.company import TrioClock
-
-if TYPE_CHECKING:
-    from actors.messages.inbound import Inbound, Occasion
 
 ASKED = (TranscriptLine("user", "look"),)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import trio
 import trio.testing
 
@@ -11,16 +9,12 @@ from actors.journal.commits import as_accept
 from actors.messages.state import AttemptHistory
 from actors.protocol import Hear, StartTurn
 from runtime.errors import StoreUnavailableError
-from runtime.store.rows import Commit
+from runtime.store.rows import Commit, StoredEvent
 from tests.fakes.actors.neighbours import of_kind, words
-from tests.fakes.actors.room import open_room
+from tests.fakes.actors.room import Room, open_room
 from tests.fakes.store.in_memory import MemoryStore
 
-if TYPE_CHECKING:
-    from runtime.store.rows import StoredEvent
-    from tests.fakes.actors.room import Room
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 class AwayStore(MemoryStore):

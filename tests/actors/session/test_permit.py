@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
@@ -20,17 +21,13 @@ from actors.protocol import (
 )
 from actors.session.attempt import PermitLease
 from actors.turn.tools import LOST, PermitPauses
+from runtime.actor.ref import ActorRef
+from runtime.actor.reply import Reply
+from runtime.testing import Probe
 from tests.fakes.actors.neighbours import of_kind, probe, words
 from tests.support.puppet import Puppet, do, virtual
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from runtime.actor.ref import ActorRef
-    from runtime.actor.reply import Reply
-    from runtime.testing import Probe
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 class Leased:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import trio
 import trio.testing
 
@@ -15,8 +13,7 @@ from tests.fakes.actors.neighbours import ROOM, make_services, words
 from tests.fakes.company.furnished import changed
 from tests.support.puppet import Puppet, virtual
 
-if TYPE_CHECKING:
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 async def test_typing_is_due_once_though_two_calls_went_on_at_once(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 import trio
 import trio.testing
@@ -13,7 +11,7 @@ from actors.config.agents import AgentConfig
 from actors.journal.commits import as_accept
 from actors.journal.history import REMEMBERED, SCHEMA, SNAPSHOT_EVERY
 from actors.messages.deliveries import Abilities
-from actors.messages.inbound import TranscriptLine
+from actors.messages.inbound import Occasion, TranscriptLine
 from actors.messages.keys import session_key
 from actors.messages.state import AttemptHistory
 from actors.protocol import (
@@ -37,18 +35,14 @@ from actors.session.attempt import REPORT_WITHIN
 from actors.session.outbox import LOST
 from actors.transport import Account
 from runtime.errors import CorruptError, MisuseError
-from runtime.store.rows import Append, Commit, NewEvent, Settle
+from runtime.store.rows import Append, Commit, NewEvent, Settle, StoredEvent
 from tests.fakes.actors.neighbours import of_kind, words
 from tests.fakes.actors.room import HeldStore, RefusingStore, open_room
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.store.engines import names_undelivered
 from tests.support.store.rows import enqueueing
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import Occasion
-    from runtime.store.rows import StoredEvent
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 STREAM = session_key(words(), "anna", "chat").text
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import trio
 import trio.testing
 
@@ -22,8 +20,7 @@ from actors.session.lifecycle import GRACE
 from tests.fakes.actors.neighbours import of_kind, words
 from tests.fakes.actors.room import HeldStore, open_room
 
-if TYPE_CHECKING:
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 async def test_what_an_earlier_incarnation_stored_is_sent_and_not_asked_again(

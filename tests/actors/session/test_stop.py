@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 import trio.testing
 from hypothesis import given, strategies as st
 from msgspec import structs
+from trio.testing import MockClock
 
 from actors import names
 from actors.journal import answers
 from actors.journal.history import History
-from actors.messages.inbound import Address, DelegationChain
+from actors.messages.inbound import Address, DelegationChain, Inbound
 from actors.protocol import StopDelegated
 from actors.session.outbox import SessionOutbox
 from actors.session.stop import is_caused, is_same_asker, stop_for_room, stop_notice
 from tests.fakes.actors.neighbours import make_services, of_kind, probe, words
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import Puppet, virtual
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
-
-    from actors.messages.inbound import Inbound
 
 AGENTS = ("anna", "ben", "carl")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import cycle, islice
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -11,9 +11,6 @@ from hypothesis import given, strategies as st
 
 from actors.messages.inbound import ToolCall
 from actors.turn.limits import POLLING, LoopDetector, LoopLimits, LoopStep, signature
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 LIMITS = LoopLimits(3, 5, 7)
 json = st.recursive(

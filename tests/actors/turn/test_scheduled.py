@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,6 +14,7 @@ from actors.agents.persona import Persona
 from actors.config.agents import AgentConfig
 from actors.config.routes import RoutingConfig
 from actors.config.schedule import HeartbeatConfig, ScheduledConfig
+from actors.messages.inbound import Inbound, Occasion
 from actors.rules.markers.actions import Schedule
 from actors.rules.prompt.brief import PersonaFiles
 from actors.turn.scheduled import is_light, scheduled_persona, set_model
@@ -23,10 +24,7 @@ from tests.fakes.company.beating import FIRST, Listed
 from tests.fakes.company.company import at_rest, open_company
 from tests.fakes.models.accounts import Pooled
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import Inbound, Occasion
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 FILES = PersonaFiles("I am Anna", "calm", "to help", "profit", "ben", "long ago")
 

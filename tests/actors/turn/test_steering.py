@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from hypothesis import given, strategies as st
 
@@ -23,10 +23,8 @@ from actors.turn.machine import (
     tools_run,
 )
 from actors.turn.steering import Steering
+from runtime.actor.ref import ActorRef
 from tests.fakes.actors.neighbours import words
-
-if TYPE_CHECKING:
-    from runtime.actor.ref import ActorRef
 
 LOOK = ToolCall("c1", "look", b"{}")
 WORDS = MessageInjected("m2", "p2", "in Oslo", "zoe")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 import trio
@@ -17,19 +17,14 @@ from actors.turn.machine import ModelReplied, Step, ToolReturned
 from actors.turn.steps import StepJournal
 from runtime.actor.committer import RETRY_EVERY
 from runtime.errors import StoreUnavailableError
-from runtime.store.rows import Append, Commit, NewEvent, Settle
+from runtime.store.rows import Append, Commit, NewEvent, Settle, StoredEvent
 from runtime.testing import Probe
 from tests.fakes.actors.neighbours import make_services, words
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
-
-    from runtime.store.rows import StoredEvent
-
-    Clock = trio.testing.MockClock
-    Make = Callable[..., StepJournal]
+Clock = trio.testing.MockClock
+Make = Callable[..., StepJournal]
 
 STREAM = "anna/fake/room//zoe/m1"
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import trio
 import trio.testing
@@ -11,15 +12,11 @@ from hypothesis import given, strategies as st
 
 from actors.protocol import StartTurn, TurnProgressed, TurnReported, TurnStreamed
 from actors.turn.stream import MOVE_PACE, AnswerStream
+from runtime.testing import Probe
 from tests.fakes.actors.neighbours import make_services, of_kind, probe, words
 from tests.support.puppet import Puppet, do, virtual
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from runtime.testing import Probe
-
-    Script = Callable[[AnswerStream], Awaitable[None]]
+Script = Callable[[AnswerStream], Awaitable[None]]
 
 
 class Talker(Puppet):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,9 +13,10 @@ import trio
 import trio.testing
 
 from actors import names
+from actors.agents.persona import Persona
 from actors.config.limits import LimitsConfig
 from actors.errors import ModelBusyError
-from actors.messages.inbound import ToolCall, TranscriptLine, Usage
+from actors.messages.inbound import ModelRequest, ToolCall, TranscriptLine, Usage
 from actors.messages.usage import Spent
 from actors.protocol import (
     Failed,
@@ -26,6 +28,7 @@ from actors.protocol import (
 )
 from actors.rules.markers.actions import Delegation
 from actors.turn.turn import Turn
+from runtime.testing import Probe
 from tests.fakes.actors.neighbours import (
     anna,
     make_services,
@@ -37,15 +40,8 @@ from tests.fakes.actors.neighbours import (
 from tests.fakes.company.company import FakeModel, Says, call, heard
 from tests.support.puppet import virtual
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
-
-    from actors.agents.persona import Persona
-    from actors.messages.inbound import ModelRequest
-    from runtime.testing import Probe
-
-    Clock = trio.testing.MockClock
-    Talk = Callable[[ModelRequest], str | Says]
+Clock = trio.testing.MockClock
+Talk = Callable[[ModelRequest], str | Says]
 
 
 SPENT_ONCE = Spent(

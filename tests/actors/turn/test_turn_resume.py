@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import msgspec
 import trio
 import trio.testing
 
 from actors import names
-from actors.messages.inbound import ToolResult, ToolSpec, Usage
+from actors.agents.persona import Persona
+from actors.messages.inbound import (
+    ModelRequest,
+    ToolCall,
+    ToolContext,
+    ToolResult,
+    ToolSpec,
+    Usage,
+)
 from actors.messages.usage import Spent
 from actors.protocol import (
     Failed,
@@ -26,7 +34,8 @@ from actors.turn.machine import ModelReplied, Step, ToolReturned
 from actors.turn.tools import IN_DOUBT
 from actors.turn.turn import Turn
 from runtime.errors import StoreUnavailableError
-from runtime.store.rows import Append, Commit, NewEvent
+from runtime.store.rows import Append, Commit, NewEvent, StoredEvent
+from runtime.testing import Probe
 from tests.fakes.actors.neighbours import (
     anna,
     make_services,
@@ -39,15 +48,7 @@ from tests.fakes.company.company import FakeModel, Says, call
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from actors.agents.persona import Persona
-    from actors.messages.inbound import ModelRequest, ToolCall, ToolContext
-    from runtime.store.rows import StoredEvent
-    from runtime.testing import Probe
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 STREAM = "anna/fake/room//zoe/m1"
 PAY, LOOK = call("pay", 1), call("look", 2)

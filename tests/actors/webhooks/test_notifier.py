@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -27,6 +28,7 @@ from actors.webhooks.messages import Receiver, SendNotices, WebhookMetrics
 from actors.webhooks.notifier import LONGEST_REST, SWEEP_EVERY, Notifier
 from actors.webhooks.retry import PostResult, WebhookRetryPolicy
 from runtime.store.rows import Commit, Entry, decoded
+from runtime.system import ActorSystem
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.actors.neighbours import make_services
 from tests.fakes.company.company import EPOCH, TrioClock
@@ -34,12 +36,7 @@ from tests.fakes.company.furnished import changed
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from runtime.system import ActorSystem
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 DAY = 86_400.0
 DOWN = PostResult(503)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Collection
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
@@ -12,26 +13,21 @@ import trio.testing
 
 from actors import names
 from actors.errors import OverloadedError, StoppingError
-from actors.messages.inbound import Address
+from actors.messages.inbound import Address, Inbound
 from actors.protocol import Route, StopAccepting
 from actors.webhooks.intake import WebhookIntake, hand_in
 from actors.webhooks.messages import Trigger, Triggered
+from runtime.actor.ref import ActorRef
 from runtime.errors import StoreUnavailableError
 from runtime.store.rows import Commit, Settle
+from runtime.system import ActorSystem
+from runtime.testing import Probe
 from tests.fakes.actors.neighbours import make_services, of_kind, probe
 from tests.fakes.company.furnished import changed
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Collection
-
-    from actors.messages.inbound import Inbound
-    from runtime.actor.ref import ActorRef
-    from runtime.system import ActorSystem
-    from runtime.testing import Probe
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 class Bench:

@@ -7,13 +7,14 @@ import hashlib
 import hmac
 import json
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, strategies as st
 
 from actors.webhooks.signature import (
     Rejected,
+    Scheme,
     Signed,
     key_of,
     sign,
@@ -30,11 +31,6 @@ from tests.fakes.web.webhooks import (
     signed,
     signed_by_github,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.webhooks.signature import Scheme
 
 WRONG = Rejected("bad_signature")
 OTHER_KEY = b"somebody else's key"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import msgspec
@@ -51,9 +52,6 @@ from runtime.telemetry.metrics import Metrics
 from tests.fakes.sites.threaded_site import open_little_site
 from tests.support.desk import commit_to, write_database
 from tests.support.store.rows import noting
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
 
 Shown = pytest.CaptureFixture[str]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Generator
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -18,16 +19,9 @@ from connectors.admin.display import STATES, moment
 from connectors.admin.queue import read_jobs, read_unsent
 from runtime.errors import MisuseError
 from runtime.sqlite.database import SqliteDatabase
-from runtime.store.database import FIRST
+from runtime.store.database import FIRST, Inspection, Mark
 from runtime.store.rows import Commit, Record, StoredEvent
 from tests.support.desk import AGO, FAILED, STREAM, SUM, commit_to, write_database
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-    from pathlib import Path
-
-    from runtime.store.database import Inspection, Mark
-
 
 RUN = Run(provider="main", model="m-1", attempt=1, seconds=2.0)
 

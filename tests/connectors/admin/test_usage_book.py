@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +11,6 @@ from connectors.admin.usage import READS_FOR, UsageBook, sum_up
 from connectors.web.page.views.base import SHARE, PacedReadings
 from runtime.sqlite.database import SqliteDatabase
 from tests.pictures import OnePast, fill
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HOUR = 3_600.0
 

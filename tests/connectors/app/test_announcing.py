@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import trio
 
@@ -15,9 +15,6 @@ from runtime.telemetry.logs import Redactor
 from tests.fakes.sites.site import open_site, response
 from tests.fakes.web.webhooks import SECRET
 from tests.processes.running import write_settings
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OUT = """
 [webhooks.out.ops]

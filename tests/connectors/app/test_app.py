@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 import msgspec
@@ -14,6 +14,7 @@ from connectors.app.inspection import SHARE, Gauges
 from connectors.chat.platforms import serving
 from connectors.chat.server_transport import ListenError
 from connectors.chat.terminal.platform import with_terminal
+from connectors.config.app import AppConfig
 from connectors.config.tools import WorkspaceConfig
 from connectors.sandbox.plan import SandboxError
 from connectors.settings.load import load_app
@@ -25,11 +26,6 @@ from runtime.telemetry.metrics import Metrics
 from tests.fakes.company.company import counted
 from tests.processes.running import write_settings
 from tests.support.desk import write_database
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from connectors.config.app import AppConfig
 
 SECOND = '[connectors.second]\nkind = "http"\nport = {port}'
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -12,9 +12,6 @@ from connectors.app.reload.by_hand import SettingsByHand
 from connectors.settings.load import load_app
 from runtime.config.messages import dotted
 from runtime.errors import MisuseError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MORE = """\
 # The agents.

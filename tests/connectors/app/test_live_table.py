@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, get_args
+from collections.abc import Mapping
+from typing import Any, get_args
 
 import msgspec
 from hypothesis import given, strategies as st
@@ -20,9 +21,6 @@ from connectors.app.reload.rules import (
     written_names,
 )
 from connectors.config.app import AppConfig, HttpConfig, LogConfig, StoreConfig
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 AGENTS = {"anna": AgentConfig(prompt="You are Anna."), "ben": AgentConfig()}
 BUDGETS = (BudgetConfig(scope="all", hard_tokens=5),)

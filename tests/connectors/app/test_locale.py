@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import polib
@@ -48,9 +48,6 @@ from connectors.config.shipped import shipped_settings
 from runtime.testing import Reports, open_test_system
 from tests.support.phrases import fields, said
 from tests.support.puppet import Puppet
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FOLDER = shipped_settings() / LOCALE
 LANGUAGES = ("de", "es", "fr", "ko", "pt")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
 
-from actors.webhooks.messages import WebhookMetrics
+from actors.webhooks.messages import Receiver, WebhookMetrics
+from actors.webhooks.retry import PostResult
 from actors.webhooks.signature import Signed, verify
 from connectors.app.webhooks import Poster, announcer_of, make_receivers
 from connectors.config.app import AppConfig
@@ -20,10 +21,6 @@ from runtime.secret import Secret
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.sites.site import FakeDns, moved, open_site, response
 from tests.fakes.web.webhooks import KEY, KEYS, SECRET
-
-if TYPE_CHECKING:
-    from actors.webhooks.messages import Receiver
-    from actors.webhooks.retry import PostResult
 
 PARENT = f"00-{'ab' * 16}-{'cd' * 8}-01"
 BODY = b'{"type":"turn.finished","data":{}}'

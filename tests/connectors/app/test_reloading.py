@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from actors import names
-from connectors.app.app import open_app
+from connectors.app.app import App, open_app
 from connectors.app.reload.reload import Reloading, SettingsSource, files_of
+from connectors.config.app import AppConfig
 from connectors.settings.load import load_app
+from runtime.config.loader import Settings
 from runtime.supervision.supervisor import RestartChild, StopChild
 from runtime.telemetry.logs import Redactor
 from tests.processes.running import write_settings
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
-
-    from connectors.app.app import App
-    from connectors.config.app import AppConfig
-    from runtime.config.loader import Settings
 
 SECRET = "words-that-nobody-may-see"  # noqa: S105  it is one for this test only
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import trio
@@ -18,10 +19,6 @@ from connectors.tools.workspace.files import Desks
 from runtime.errors import DeclineStart
 from runtime.telemetry.metrics import Metrics
 from runtime.testing import open_test_system
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
 
 NOTES = "\n## My notes\n\nRoses on Monday.\n"
 

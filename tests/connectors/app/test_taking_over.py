@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import ClassVar
 
 import httpx
 import msgspec
@@ -17,8 +19,9 @@ from actors import names
 from actors.journal.commits import as_accept
 from actors.messages.inbound import Address
 from actors.people.owners import OwnerWrote
-from connectors.app.app import open_app
-from connectors.app.kit import PARTS, Workbench
+from actors.transport import Listening
+from connectors.app.app import App, open_app
+from connectors.app.kit import PARTS, Kit, Workbench
 from connectors.app.nodes import CompanyNode, CompanySeat
 from connectors.app.reload.apply import TakingOver
 from connectors.app.reload.reload import (
@@ -29,9 +32,11 @@ from connectors.app.reload.reload import (
     SettingsSource,
     Ways,
 )
-from connectors.chat.platforms import serving
+from connectors.app.reload.rules import Step
+from connectors.chat.platforms import MakeTransport, TransportParts, serving
 from connectors.chat.telegram.platform import TelegramConfig
 from connectors.chat.terminal.platform import TerminalConfig, with_terminal
+from connectors.config.app import AppConfig
 from connectors.settings.load import load_app
 from connectors.web.openai.transport import HttpTransport
 from runtime.errors import SettingsError
@@ -44,17 +49,6 @@ from runtime.telemetry.logs import Redactor
 from tests.connectors.app.test_reloading import write
 from tests.fakes.chat.transport import FakeTransport
 from tests.support.reload_bed import free_port
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
-    from pathlib import Path
-
-    from actors.transport import Listening
-    from connectors.app.app import App
-    from connectors.app.kit import Kit
-    from connectors.app.reload.rules import Step
-    from connectors.chat.platforms import MakeTransport, TransportParts
-    from connectors.config.app import AppConfig
 
 SIDE = '[connectors.side]\nkind = "http"\nport = {port}\n{more}\n'
 SERVER = '[mcpServers.{name}]\ncommand = "/bin/cat"\ncall_timeout = {seconds}\n'

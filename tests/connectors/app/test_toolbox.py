@@ -5,12 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from actors.config.agents import AgentConfig
 from actors.messages.inbound import Address, ToolCall, ToolContext
+from actors.ports import Tool
 from connectors.config.app import AppConfig
 from connectors.config.tools import FetchConfig, SandboxConfig, WebSearchConfig
 from connectors.sandbox.plan import Territory
@@ -20,9 +20,6 @@ from connectors.tools.workspace.files import Desks
 from runtime.clock import SystemClock
 from tests.fakes.sites.site import open_site, response
 from tests.fakes.store.in_memory import MemoryStore
-
-if TYPE_CHECKING:
-    from actors.ports import Tool
 
 CONTEXT = ToolContext(
     agent="ben", correlation_id="c", address=Address("terminal", "1"), sender_id="sam"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio  # noqa: TID251  the edge's side of the tests
 import threading
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pykka
 import pytest
@@ -20,9 +20,6 @@ from connectors.asyncio_bridge.bridge import (
     Crossing,
 )
 from runtime.errors import MisuseError
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
 
 
 @asynccontextmanager

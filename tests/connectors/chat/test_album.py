@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from actors.journal.commits import as_accept
 from actors.messages.inbound import Address, Attachment, Inbound
@@ -16,11 +17,6 @@ from runtime.errors import StoreUnavailableError
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore
 from runtime.store.rows import Commit, Committed
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from trio.testing import MockClock
 
 
 def file_of(size: int) -> Attachment:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 import trio
 from msgspec import structs
+from trio.testing import MockClock
 
 from actors.messages.inbound import Address, Attachment, Inbound, Quoted
-from connectors.chat.inbound import Submission
+from connectors.chat.inbound import Ended, Submission, Trouble
 from runtime.errors import CorruptError, FencedError, MisuseError, StoreUnavailableError
 from runtime.telemetry.logs import EventLog
 from tests.fakes.chat.ingress import FakeIngress
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
-
-    from connectors.chat.inbound import Ended, Trouble
 
 CAT = Attachment("image", "cat.png", "image/png", content=b"cat")
 SAID = Inbound(

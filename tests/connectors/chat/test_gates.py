@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import httpx
 import pytest
@@ -14,9 +14,6 @@ from connectors.chat.platforms import Gates, PlatformAnswer, PlatformCall, Terms
 from connectors.web.server import HttpSettings
 from connectors.web.webhooks import LONG
 from tests.fakes.web.channel import Channel, open_channel
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
 
 ALL, ONE = "/platforms/meta", "/platforms/chat/anna"
 SIGNED = {"content-type": "application/json", "x-signature": "right"}

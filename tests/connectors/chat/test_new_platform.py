@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import trio
@@ -24,20 +25,15 @@ from connectors.chat import platforms
 from connectors.chat.markup.render import rendered
 from connectors.chat.platforms import serving
 from connectors.commands.doctor.main import connector_probes
+from connectors.config.app import AppConfig
 from connectors.settings.checks.access import access_of
 from connectors.settings.load import load_app
 from connectors.settings.schema import settings_schema
+from runtime.config.loader import Settings
 from runtime.errors import SettingsError
 from tests.house.test_house import statements
 from tests.support.postcard.office import OFFICES, Office
 from tests.support.readme import ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from connectors.config.app import AppConfig
-    from runtime.config.loader import Settings
 
 PACKAGE = "tests.support.postcard"
 SETTINGS = """\

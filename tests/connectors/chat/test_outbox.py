@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import trio
 import trio.testing
 
@@ -11,10 +9,8 @@ from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address
 from connectors.chat.outbox import ClientOutbox
 from runtime.clock import SystemClock
+from runtime.store.rows import Commit, Committed
 from tests.fakes.store.in_memory import MemoryStore
-
-if TYPE_CHECKING:
-    from runtime.store.rows import Commit, Committed
 
 CHAT = "c/zoe"
 

@@ -6,7 +6,8 @@ import io
 import json
 import sys
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,9 +32,6 @@ from tests.support.desk import (
     write_database,
 )
 from tests.support.store.rows import NOW
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Output = pytest.CaptureFixture[str]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import trio
@@ -15,13 +16,8 @@ from connectors.commands.conversations import commits_of, read_file, written
 from runtime.sqlite.database import SqliteDatabase
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore
+from runtime.store.rows import Commit
 from tests.support.desk import STREAM, write_database
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from runtime.store.rows import Commit
 
 Output = pytest.CaptureFixture[str]
 

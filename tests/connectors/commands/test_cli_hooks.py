@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -22,9 +22,6 @@ from runtime.store.rows import Commit, Record
 from tests.connectors.hooks.test_hook_functions import installed
 from tests.fakes.tools.sandbox import FakeSandbox
 from tests.support.desk import commit_to, write_database
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 Output = pytest.CaptureFixture[str]
 

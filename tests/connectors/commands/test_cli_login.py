@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import trio
@@ -17,8 +17,6 @@ from runtime.sqlite.store import SqliteStore
 from runtime.store.rows import decoded
 from tests.fakes.web.page import open_page
 
-if TYPE_CHECKING:
-    from pathlib import Path
 Shown = pytest.CaptureFixture[str]
 
 SETTINGS = """\

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -10,6 +10,7 @@ import trio
 
 from actors.messages.inbound import Address
 from actors.people import pairing_rows
+from actors.people.pairing_rows import PairingRows
 from actors.people.pairing_rules import PairingRequest
 from connectors.cli import run
 from runtime.clock import SystemClock
@@ -17,11 +18,6 @@ from runtime.sqlite.database import SqliteDatabase
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore
 from runtime.store.rows import Commit
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from actors.people.pairing_rows import PairingRows
 
 Shown = pytest.CaptureFixture[str]
 

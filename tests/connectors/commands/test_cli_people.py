@@ -6,8 +6,8 @@ import contextlib
 import io
 import sys
 from collections import Counter
+from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -33,17 +33,13 @@ from connectors.commands.forget_person import (
 )
 from connectors.config.app import StoreConfig
 from runtime.errors import StoreUnavailableError
+from runtime.sql.database import SqlInspection
 from runtime.sqlite.database import SqliteDatabase
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore
+from runtime.store.database import Decide
 from runtime.store.rows import Commit
 from tests.support.desk import write_database
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from runtime.sql.database import SqlInspection
-    from runtime.store.database import Decide
 
 NOW = 1_700_000_000.0
 PEOPLE = (

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections.abc import Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 import msgspec
@@ -28,10 +29,6 @@ from connectors.commands.common.output import (
 from runtime.store.rows import Commit
 from tests.support.desk import commit_to, write_database
 from tests.support.store.rows import NOW, accepting, enqueueing, events, heard, noting
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 Output = pytest.CaptureFixture[str]
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -17,23 +19,18 @@ from actors.people.rows import as_commit
 from connectors.app.app import open_app
 from connectors.chat.platforms import serving
 from connectors.cli import run
+from connectors.config.app import AppConfig
 from connectors.settings.load import load_app
 from connectors.web.openai.transport import HttpTransport
 from runtime.clock import SystemClock
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore
+from runtime.store.facts import SaveFact
 from runtime.store.rows import Commit, Record
 from tests.fakes.models.openai_server import spoken
 from tests.fakes.models.server import RawServer, chunked, open_raw_server
 from tests.support.desk import commit_to, write_database
 from tests.support.store.rows import remembering
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator
-    from pathlib import Path
-
-    from connectors.config.app import AppConfig
-    from runtime.store.facts import SaveFact
 
 Output = pytest.CaptureFixture[str]
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,9 +21,6 @@ from tests.support.desk import (
     write_database,
 )
 from tests.support.store.rows import NOW, noting
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Output = pytest.CaptureFixture[str]
 

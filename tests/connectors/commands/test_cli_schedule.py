@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -15,15 +14,12 @@ from actors.messages.inbound import Address
 from actors.schedule.appointments import Appointment
 from actors.schedule.rows import as_entry
 from connectors.admin.display import moment, when
-from connectors.admin.schedule import all_rows, write
+from connectors.admin.schedule import StoredAppointment, all_rows, write
 from connectors.cli import run
 from runtime.clock import SystemClock
 from runtime.sqlite.database import SqliteDatabase
 from runtime.store.rows import Commit, Record
 from tests.support.desk import commit_to, write_database
-
-if TYPE_CHECKING:
-    from connectors.admin.schedule import StoredAppointment
 
 Output = pytest.CaptureFixture[str]
 

@@ -6,7 +6,7 @@ import io
 import json
 import shlex
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -20,9 +20,6 @@ from runtime.sqlite.database import SqliteDatabase
 from runtime.store.rows import Commit
 from tests.fakes.web.webhooks import SECRET
 from tests.support.desk import commit_to, write_database
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Output = pytest.CaptureFixture[str]
 

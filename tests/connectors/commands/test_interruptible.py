@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import trio
 
 from connectors.commands.common.running import run_interruptible
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 COMMANDS = Path(__file__).parents[3] / "connectors" / "commands"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import resource
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from socket import gethostname
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -27,9 +27,6 @@ from connectors.admin.settings import (
 from connectors.commands.status import find_running
 from connectors.config.app import AppConfig, HttpConfig, StoreConfig
 from runtime.secret import Secret
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
 
 KEY = b"k" * 32
 

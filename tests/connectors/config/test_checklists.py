@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from actors.errors import ToolError
 from connectors.settings.checks.schedule import MOST_BYTES, read_checklist
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 async def test_it_is_read_anew_each_time(tmp_path: Path) -> None:

@@ -9,17 +9,14 @@ from __future__ import annotations
 import ast
 import re
 import tempfile
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from connectors.settings.load import load_app
 from runtime.errors import SettingsError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = Path(__file__).with_name("complaints.txt")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -18,6 +19,7 @@ from connectors.config.hooks import HookConfig
 from connectors.hooks.hook import HOOK, HookError, HookFigures, HookRecord
 from connectors.hooks.tree import HookSurroundings, confinement_of, hook_specs
 from connectors.sandbox.plan import MIB
+from runtime.actor.ref import ActorRef
 from runtime.clock import SystemClock
 from runtime.supervision.supervisor import Supervisor
 from runtime.system import open_system
@@ -25,11 +27,6 @@ from runtime.telemetry.metrics import Metrics
 from runtime.testing import Reports
 from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.tools.sandbox import FakeSandbox
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from runtime.actor.ref import ActorRef
 
 PROGRAM = Path(__file__).parents[2] / "fakes" / "hook_program.py"
 ABOUT = HookSubject(id="m1", correlation_id="m1", connector="fake", chat="room")

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from actors.config.agents import AgentConfig
+from actors.hooks.chain import Event
 from connectors.chat.terminal.platform import TerminalConfig
 from connectors.config.app import AppConfig
 from connectors.config.hooks import HookConfig
 from connectors.hooks.tree import book_of
 from connectors.settings.checks.tools import check_hooks
-
-if TYPE_CHECKING:
-    from actors.hooks.chain import Event
 
 RECEIVED: Event = "message_received"
 SENDING: Event = "message_sending"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from actors.commands.registry import COMMANDS
+from connectors.config.app import AppConfig
 from connectors.config.checks import is_loopback
 from connectors.config.shipped import shipped_settings
 from connectors.files.notebook import bug_file_of
@@ -17,11 +17,8 @@ from connectors.settings.checks.tools import check_readable
 from connectors.settings.load import load_app
 from connectors.tools.registry import TOOLS
 from connectors.web.eliza.platform import WebConfig
+from runtime.config.loader import Settings
 from runtime.errors import SettingsError
-
-if TYPE_CHECKING:
-    from connectors.config.app import AppConfig
-    from runtime.config.loader import Settings
 
 BASE = """\
 default_agent = "anna"

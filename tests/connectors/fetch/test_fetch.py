@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import httpx
 import pytest
@@ -19,9 +19,6 @@ from connectors.fetch.messages import (
     FetchTooLargeError,
 )
 from tests.fakes.sites.site import FakeDns, Site, moved, open_site, response
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LOOPBACK = ("127.0.0.1",)
 HERE = [["127.0.0.1"]]

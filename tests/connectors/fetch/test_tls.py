@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+import ssl
+from collections.abc import AsyncGenerator
+from pathlib import Path
 
 import pytest
 import trio
@@ -13,11 +15,6 @@ from connectors.fetch.fetcher import Fetched, Fetcher, FetchRequest
 from connectors.fetch.messages import FetchFailedError, FetchTimeoutError
 from tests.fakes.sites.certificate import client_side, server_side
 from tests.fakes.sites.site import FakeDns, response
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
 
 ANSWER = response(b"sealed")
 Names = list[str | None]

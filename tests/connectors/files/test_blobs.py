@@ -6,8 +6,8 @@ import errno
 import hashlib
 import os
 import stat
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pytest
 import trio
@@ -17,9 +17,6 @@ from actors.errors import DeliveryRefusedError
 from connectors.config.tools import FilesConfig
 from connectors.files.blobs import HALF, BlobError, Sink, bytes_of, seconds_for
 from tests.fakes.tools.sent_files import SentFiles, described
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class HandClock:

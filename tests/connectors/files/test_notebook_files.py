@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -21,9 +21,6 @@ from connectors.files.notebook import (
 from connectors.skills.folder import SkillFolder, read_folders
 from connectors.skills.lessons import HALF_WRITTEN, Lessons
 from connectors.skills.source import SkillSource, Using
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NOON = 1_767_268_800.0  # 2026-01-01 12:00 UTC
 SKILL = "---\nname: pdf\ndescription: Fills in forms.\ntriggers: form\n---\nDo this.\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import trio
@@ -16,9 +16,6 @@ from runtime.actor.actor import Actor
 from runtime.errors import SettingsError
 from runtime.system import open_system
 from runtime.telemetry.metrics import Metrics
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SOON = 0.01
 """Seconds between two looks."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import trio
@@ -14,10 +15,6 @@ from actors.hooks.book import AskHook, HookSubject
 from actors.hooks.chain import Verdict
 from connectors.hooks.hook import HookError
 from connectors.hooks.runner import FunctionConnection, load, loaded
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-    from pathlib import Path
 
 ABOUT = HookSubject(id="m1", correlation_id="m1", connector="web", chat="room")
 ASKED = AskHook(event="message_received", about=ABOUT, text="hello")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import trio
@@ -17,9 +17,6 @@ from connectors.app.program_servers import (
 )
 from connectors.config.mcp import McpServerConfig
 from runtime.secret import OpenText, Secret
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SERVERS = {
     "files": McpServerConfig(command="npx", args=("-y", "x"), env={"A": OpenText("b")}),

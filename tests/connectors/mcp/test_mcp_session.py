@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
 import trio
 import trio.testing
+from trio.testing import MockClock
 
 from actors.errors import ToolError
 from actors.messages.inbound import ToolCall, ToolResult
+from actors.ports import Offer
 from connectors.config.mcp import McpServerConfig
 from connectors.mcp.session import McpFigures
 from connectors.mcp.source import PATIENCE, Known, McpSource
 from connectors.mcp.tree import actor_of, server_spec
 from runtime.supervision.supervisor import Supervisor
+from runtime.system import ActorSystem
 from runtime.telemetry.metrics import Metrics
 from runtime.testing import Reports, open_test_system
 from tests.fakes.mcp.connection import FakeConnection
 from tests.support.mcp_bed import CONTEXT
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from trio.testing import MockClock
-
-    from actors.ports import Offer
-    from runtime.system import ActorSystem
 
 
 class Stand:

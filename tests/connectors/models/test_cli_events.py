@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
-from actors.errors import ModelBusyError, ModelError, ModelRefusedError
+from actors.errors import ModelBusyError, ModelError, ModelFault, ModelRefusedError
 from actors.messages.inbound import ModelAnswer, ModelRequest, TranscriptLine, Usage
 from connectors.models.program import (
     CliModel,
@@ -22,9 +21,6 @@ from connectors.settings.load import load_app
 from tests.fakes.models import events_program
 from tests.fakes.tools.sandbox import FakeSandbox
 from tests.house.settings.test_config_files import CONFIG, SECRETS
-
-if TYPE_CHECKING:
-    from actors.errors import ModelFault
 
 PROGRAM = Path(events_program.__file__).resolve()
 ONE_TURN = Usage(events_program.READ, events_program.WRITTEN, events_program.CACHED)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from connectors.models.program import (
     DAY,
@@ -13,9 +13,6 @@ from connectors.models.program import (
     remove_unused,
     touch,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NOW = 1_700_000_000.0
 

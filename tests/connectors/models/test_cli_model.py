@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 import trio
 
 from actors.config.agents import AgentConfig
-from actors.errors import ModelBusyError, ModelError, ModelRefusedError
+from actors.errors import ModelBusyError, ModelError, ModelFault, ModelRefusedError
 from actors.messages.inbound import (
     Address,
     Image,
@@ -43,9 +42,6 @@ from runtime.secret import Secret
 from tests.fakes.media import PNG
 from tests.fakes.models import cli_program
 from tests.fakes.tools.sandbox import FakeSandbox
-
-if TYPE_CHECKING:
-    from actors.errors import ModelFault
 
 PROGRAM = Path(cli_program.__file__).resolve()
 KEY = "sk-of-the-program"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import httpx
 import msgspec
@@ -19,16 +18,14 @@ from actors.messages.inbound import (
     TranscriptLine,
     Usage,
 )
+from actors.ports import Model
+from connectors.models.format import Assembly
 from connectors.models.http.client import StreamReading, WholeReading
 from connectors.models.provider_errors import ErrorContext
 from tests.fakes.models.dialects import MANNERS, Manner
 from tests.fakes.models.sayings import JSON, Saying, deaf
 from tests.fakes.models.server import FakeProvider, chunked, open_raw_server
 from tests.support.tiers import is_deep
-
-if TYPE_CHECKING:
-    from actors.ports import Model
-    from connectors.models.format import Assembly
 
 CLOCK = ToolSpec("clock", "Tell the time.", b'{"type":"object"}')
 REQUEST = ModelRequest(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
-from actors.errors import ModelBusyError
+from actors.errors import ModelBusyError, ModelError, ModelFault
 from connectors.config.models import OpenAIModelConfig
 from connectors.models import (
     anthropic as anthropic_errors,
@@ -20,17 +20,12 @@ from connectors.models.ollama import OllamaFormat
 from connectors.models.provider_errors import (
     MAY_PASS,
     ErrorContext,
+    Said,
     read_duration,
     read_headers,
 )
 from tests.fakes.models.dialects import CONFIGS
 from tests.fakes.models.sayings import NOW
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.errors import ModelError, ModelFault
-    from connectors.models.provider_errors import Said
 
 PROVIDER = ErrorContext("provider (m)", "")
 OLLAMA = OllamaFormat(CONFIGS["ollama"](model="m"))  # type: ignore[arg-type, call-arg]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import httpx
 import pytest
@@ -17,9 +17,6 @@ from connectors.config.models import OpenAIModelConfig
 from connectors.models.openai.model import make_model
 from tests.fakes.models.openai_server import END, call_delta, delta, spoken, usage
 from tests.fakes.models.server import FakeProvider, Step, chunked, open_raw_server
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 CLOCK = ToolSpec("clock", "Tell the time.", b"{}")
 REQUEST = ModelRequest(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import msgspec
 import pytest
 
-from actors.errors import ModelError
+from actors.errors import ModelError, ModelFault
 from actors.messages.inbound import (
     Image,
     ModelAnswer,
@@ -21,9 +21,6 @@ from actors.messages.inbound import (
 from tests.fakes.models.dialects import Manner, OpenAIResponsesDialect
 from tests.fakes.models.sayings import KEY, PIXEL, Saying, deaf
 from tests.fakes.models.server import FakeProvider
-
-if TYPE_CHECKING:
-    from actors.errors import ModelFault
 
 R = OpenAIResponsesDialect()
 STREAM, PLAIN = Manner(R, stream=True), Manner(R, stream=False)

@@ -6,10 +6,12 @@ import json
 import os
 import socket
 import sys
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import pytest
 import trio
@@ -27,10 +29,6 @@ from connectors.sandbox.plan import (
 )
 from connectors.sandbox.process import MOST_RUNNING, LaunchingSandbox
 from connectors.sandbox.runner import open_sandbox
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-    from pathlib import Path
 
 Kind = Literal["bubblewrap", "landlock"]
 

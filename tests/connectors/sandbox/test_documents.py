@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING
+from typing import Literal
 
 import pytest
 
@@ -12,9 +12,6 @@ from connectors.media.reader import DocumentError, DocumentReader
 from connectors.sandbox.plan import SandboxError, Territory
 from connectors.sandbox.runner import open_sandbox
 from tests.fakes.media import pdf
-
-if TYPE_CHECKING:
-    from typing import Literal
 
 
 async def reader(mode: Literal["bubblewrap", "landlock"]) -> DocumentReader:

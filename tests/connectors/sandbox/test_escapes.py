@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import trio
 
+from connectors.sandbox.process import LaunchingSandbox
 from tests.connectors.sandbox.escapes import ESCAPES, PRELUDE, Escape
 from tests.connectors.sandbox.stage import PYTHON, Kind, Stage, confining, open_stage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from connectors.sandbox.process import LaunchingSandbox
 
 ALLOWED = {"anybody"} if os.getuid() else {"anybody", "root"}
 CONTROLLED = [each for each in ESCAPES if each.control in ALLOWED]

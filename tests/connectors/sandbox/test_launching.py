@@ -7,8 +7,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import trio
@@ -17,9 +17,11 @@ from connectors.sandbox.plan import (
     LONG_RUNNING,
     MIB,
     Confinement,
+    Finished,
     SandboxError,
     SandboxLimits,
 )
+from connectors.sandbox.process import LaunchingSandbox
 from tests.connectors.sandbox.stage import (
     PYTHON,
     SMALL,
@@ -28,12 +30,6 @@ from tests.connectors.sandbox.stage import (
     open_stage,
     unconfined,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from connectors.sandbox.plan import Finished
-    from connectors.sandbox.process import LaunchingSandbox
 
 ROOT = Path(__file__).parents[3]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import operator
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -44,10 +45,6 @@ from connectors.sandbox.runner import (
 )
 from runtime.telemetry.metrics import Metrics
 from tests.support.tiers import examples
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 MACHINES = sorted(ARCHITECTURES)
 COMPARED: dict[int, Callable[[int, int], object]] = {

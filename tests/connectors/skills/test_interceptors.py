@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,9 +17,6 @@ from connectors.settings.load import check, check_further
 from connectors.skills.checks import command_of
 from connectors.skills.folder import read_skill
 from runtime.errors import SettingsError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HEAD = "---\nname: gate\ndescription: Opens the gate.\n{more}\n---\nAsk which gate.\n"
 

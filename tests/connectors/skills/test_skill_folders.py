@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
@@ -22,9 +22,6 @@ from connectors.skills.folder import (
 )
 from connectors.skills.lessons import text_of
 from runtime.errors import SettingsError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HEAD = "name: pdf\ndescription: Fills in forms."
 SKILL = f"---\n{HEAD}\n---\nDo this.\n"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import pytest
+import trio.testing
 
 from actors.errors import ToolError
 from actors.memory.messages import KeepFact
@@ -13,14 +12,9 @@ from actors.messages.inbound import Address, ToolCall, ToolContext, ToolResult
 from runtime.store.facts import FactListing
 from tests.fakes.company.company import TrioClock
 from tests.fakes.company.minded import memory_tools
-from tests.fakes.memory.memory import ROOM, SAM, ZOE, remembering_bed
+from tests.fakes.memory.memory import ROOM, SAM, ZOE, Bed, remembering_bed
 
-if TYPE_CHECKING:
-    import trio.testing
-
-    from tests.fakes.memory.memory import Bed
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 def context(sender: str = "zoe", *, is_direct: bool = True) -> ToolContext:

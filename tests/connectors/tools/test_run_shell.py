@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -15,9 +15,6 @@ from connectors.sandbox.runner import open_sandbox
 from connectors.tools.run_shell import MOST_OUTPUT, RunShellTool
 from connectors.tools.workspace.files import Desks
 from tests.fakes.tools.sandbox import FakeSandbox
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MOST = 1024 * 1024
 """Bytes that an agent's folder may hold here."""

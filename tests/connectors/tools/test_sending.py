@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -21,9 +21,6 @@ from connectors.tools.workspace.files import (
 from tests.fakes.media import OGG, PNG
 from tests.fakes.tools.file_bench import CONTEXT, Bench
 from tests.fakes.tools.sent_files import DEFAULT, SentFiles
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Stand:

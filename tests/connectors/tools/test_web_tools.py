@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import pytest
 import trio
 
 from actors.messages.inbound import Address, ToolCall, ToolContext, ToolResult
+from actors.ports import Tool
 from connectors.fetch.messages import (
     Fetched,
     FetchError,
@@ -18,9 +17,6 @@ from connectors.fetch.messages import (
 )
 from connectors.tools.web.http_fetch import HttpFetchTool
 from connectors.tools.web.web_search import Hit, SearchError, WebSearchTool, door_of
-
-if TYPE_CHECKING:
-    from actors.ports import Tool
 
 CONTEXT = ToolContext(
     agent="ben", correlation_id="c", address=Address("terminal", "1"), sender_id="sam"

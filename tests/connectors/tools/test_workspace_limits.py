@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import trio
@@ -17,9 +17,6 @@ from connectors.tools.workspace.workspace import (
     read_path,
 )
 from tests.fakes.tools.file_bench import Bench, refuses
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 async def test_a_full_folder_takes_no_more(tmp_path: Path) -> None:

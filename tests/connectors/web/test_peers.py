@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio  # noqa: TID251  what is tested lives there
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
+from starlette.types import Message, Receive, Scope, Send
 
 from connectors.chat.server_transport import listen_on
 from connectors.web import peers as peering
@@ -20,9 +21,6 @@ from connectors.web.server import (
     abort_connection,
     serve,
 )
-
-if TYPE_CHECKING:
-    from starlette.types import Message, Receive, Scope, Send
 
 HERE = NodePlace("a", is_here=True)
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Id: 7\r\n\r\n"

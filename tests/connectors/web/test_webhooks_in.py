@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
@@ -21,9 +22,6 @@ from runtime.errors import StoreUnavailableError
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.web.channel import Channel, open_channel
 from tests.fakes.web.webhooks import BODY, KEY, door, signed, signed_by_github
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
 
 DOORS = {
     "deploys": door(),

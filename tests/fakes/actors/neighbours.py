@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from actors import names
 from actors.agents.persona import Persona
@@ -17,15 +18,11 @@ from actors.models.accounts import Accounts
 from actors.models.catalogue import of_one
 from actors.services import Furnishing, InForce, Services
 from runtime.ids import IdSource
+from runtime.system import ActorSystem
 from runtime.telemetry.metrics import Metrics
 from runtime.testing import Probe
 from tests.fakes.company.company import FakeModel, TrioClock
 from tests.fakes.store.in_memory import MemoryStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from runtime.system import ActorSystem
 
 ROOM = Address("fake", "room")
 

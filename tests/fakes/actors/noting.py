@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from actors.errors import ChatError
+from actors.messages.inbound import Inbound
+from actors.transport import Earlier, Ingress, RefusedAttempt
 from runtime.errors import KernelError
-
-if TYPE_CHECKING:
-    from actors.messages.inbound import Inbound
-    from actors.transport import Earlier, Ingress, RefusedAttempt
 
 
 class Noting:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 import trio.testing
 
 from actors import names
+from actors.approvals.board import ApprovalBoard
 from actors.config.limits import LimitsConfig
 from actors.config.sessions import BufferingConfig
 from actors.journal.commits import as_accept
+from actors.messages.inbound import Inbound
 from actors.messages.keys import session_key
 from actors.protocol import (
     AcquirePermit,
@@ -23,26 +26,19 @@ from actors.protocol import (
     TurnEnded,
 )
 from actors.session.session import Session
-from runtime.store.rows import Commit
+from actors.transport import Account
+from runtime.actor.ref import ActorRef
+from runtime.store.port import Done
+from runtime.store.rows import Commit, Settle
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.supervisor import Supervisor, SupervisorConfig
+from runtime.system import ActorSystem
 from tests.fakes.actors.neighbours import anna, make_services, of_kind, probe, words
 from tests.fakes.company.furnished import changed
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
-
-    from actors.approvals.board import ApprovalBoard
-    from actors.messages.inbound import Inbound
-    from actors.transport import Account
-    from runtime.actor.ref import ActorRef
-    from runtime.store.port import Done
-    from runtime.store.rows import Settle
-    from runtime.system import ActorSystem
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 UNLESS_TOLD = BufferingConfig()

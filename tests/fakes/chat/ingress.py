@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import trio
 
-from actors.transport import Earlier
-
-if TYPE_CHECKING:
-    from actors.messages.inbound import Inbound
-    from actors.transport import RefusedAttempt
+from actors.messages.inbound import Inbound
+from actors.transport import Earlier, RefusedAttempt
 
 
 class FakeIngress:

@@ -7,28 +7,26 @@ and servers that are away. The other ends are those of the transports' own tests
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
 import httpx
 
 from connectors.chat.telegram.events import read_message
+from tests.fakes.chat.stages import MatrixStage, Stage
 from tests.fakes.discord.server import Fault
+from tests.fakes.discord.stage import DiscordStage
 from tests.fakes.matrix import homeserver
 from tests.fakes.qq import server as qq_api
+from tests.fakes.qq.stage import QQStage
 from tests.fakes.slack.replies import Reply
+from tests.fakes.slack.stage import SlackStage
 from tests.fakes.telegram import api as bot_api
+from tests.fakes.telegram.stage import TelegramStage
 from tests.fakes.whatsapp import graph
+from tests.fakes.whatsapp.stage import WhatsAppStage
 from tests.support.chat.matrix_bed import ROOM, ZOE
 from tests.support.chat.slack_bed import DIRECT, ZOE as SLACK_ZOE
 from tests.support.chat.telegram_bed import ZOE as TELEGRAM_ZOE
-
-if TYPE_CHECKING:
-    from tests.fakes.chat.stages import MatrixStage, Stage
-    from tests.fakes.discord.stage import DiscordStage
-    from tests.fakes.qq.stage import QQStage
-    from tests.fakes.slack.stage import SlackStage
-    from tests.fakes.telegram.stage import TelegramStage
-    from tests.fakes.whatsapp.stage import WhatsAppStage
 
 Trouble = Literal["limited", "away"]
 """What becomes of the next message of ours: too many of them; the server is down."""

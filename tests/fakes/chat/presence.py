@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
 import trio
 
 from actors.errors import DeliveryRefusedError
-from actors.messages.deliveries import Abilities
+from actors.messages.deliveries import Abilities, Delivery, Edit, Reaction
 from tests.fakes.company.company import Platform
-
-if TYPE_CHECKING:
-    from actors.messages.deliveries import Delivery, Edit, Reaction
 
 EDITS = Abilities(
     is_idempotent=True,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import trio
 
 from actors.messages.inbound import Address
+from actors.transport import Transport
 from connectors.chat.slack.senders import NAMES
 from connectors.chat.telegram.events import read_message
 from connectors.chat.telegram.markup import SIGNS
@@ -21,11 +23,6 @@ from tests.support.chat.matrix_bed import ANNA, ROOM, ZOE, MatrixBed
 from tests.support.chat.slack_bed import CREW, ZOE as PERSON, SlackBed
 from tests.support.chat.telegram_bed import ZOE as ZOE_THERE, BotBed
 from tests.support.chat.whatsapp_bed import WhatsAppBed
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from actors.transport import Transport
 
 
 class PresenceStage(Protocol):

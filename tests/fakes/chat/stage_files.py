@@ -5,9 +5,15 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from tests.fakes.chat.stages import HttpStage, MatrixStage, PlayingStage, TerminalStage
+from connectors.files.blobs import BlobFolder
+from tests.fakes.chat.stages import (
+    HttpStage,
+    MatrixStage,
+    PlayingStage,
+    Stage,
+    TerminalStage,
+)
 from tests.fakes.discord.stage import DiscordStage
 from tests.fakes.qq.stage import QQStage
 from tests.fakes.slack.stage import SlackStage
@@ -19,10 +25,6 @@ from tests.fakes.web.page import ANNA
 from tests.fakes.web.page_stage import PageStage
 from tests.fakes.whatsapp.stage import WhatsAppStage
 from tests.support.postcard.stage import PostcardStage
-
-if TYPE_CHECKING:
-    from connectors.files.blobs import BlobFolder
-    from tests.fakes.chat.stages import Stage
 
 PATH = re.compile(r"\[a\.png, 32 bytes: ([^\]\n]+)\]")
 PICTURE = re.compile(r'<img src="(/files/[^"]+)" alt="a\.png"')

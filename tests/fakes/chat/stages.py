@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import httpx
 import pytest
 import trio
 import trio.testing
 
+from actors.transport import Transport
 from connectors.chat import accounts, inbound
 from connectors.chat.qq import transport as qq
 from connectors.chat.telegram import senders as telegram
@@ -38,11 +40,6 @@ from tests.support.chat.terminal_bed import TYPED, Chat
 from tests.support.chat.websocket_bed import open_sockets
 from tests.support.postcard.stage import PostcardStage
 from tests.support.transport_parts import transport_parts
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
-
-    from actors.transport import Transport
 
 
 class Stage(Protocol):

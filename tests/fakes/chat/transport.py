@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import trio
 
@@ -16,12 +16,8 @@ from actors.messages.inbound import (
     Quoted,
     TranscriptLine,
 )
+from actors.transport import Ingress, Presence
 from runtime.errors import KernelError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.transport import Ingress, Presence
 
 
 class FakeTransport:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from actors import names
 from actors.messages.inbound import Address
+from actors.rules.markers.outcomes import ActionOutcome
 from actors.schedule import messages as carrier
+from actors.schedule.appointments import Appointment
 from actors.schedule.booking import RequestOrigin
 from actors.schedule.messages import AppointmentsStored, Arranged
+from actors.schedule.requests import Wish
 from actors.schedule.rows import KIND, read
 from runtime.actor.actor import Actor
 from runtime.store.rows import Commit
-
-if TYPE_CHECKING:
-    from actors.rules.markers.outcomes import ActionOutcome
-    from actors.schedule.appointments import Appointment
-    from actors.schedule.requests import Wish
-    from runtime.system import ActorSystem
-    from tests.fakes.company.company import Cast
+from runtime.system import ActorSystem
+from tests.fakes.company.company import Cast
 
 ZOE = RequestOrigin(
     scope="person:fake/zoe",

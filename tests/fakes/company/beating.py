@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 
 from actors.config.agents import AgentConfig
 from actors.config.schedule import HeartbeatConfig, ScheduledConfig
 from actors.errors import ToolError
-from tests.fakes.company.company import Cast, FakeModel, Platform
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.messages.inbound import ModelRequest
-    from tests.fakes.company.company import Says
+from actors.messages.inbound import ModelRequest
+from tests.fakes.company.company import Cast, FakeModel, Platform, Says
 
 FIRST = 1000.0
 """Seconds from the mock clock's zero, 22:13:20 UTC, to the first beat at 22:30."""

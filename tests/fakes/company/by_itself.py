@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from actors.config.agents import AgentConfig, AutonomousConfig
-from actors.messages.inbound import Address
+from actors.messages.inbound import Address, ModelRequest
 from actors.schedule.appointments import Appointment, name_of
+from actors.services import Services
 from connectors.config.checks import find_zone
 from tests.fakes.company.company import FakeModel, Says
 from tests.fakes.company.furnished import changed
 from tests.fakes.company.minded import Minded
 from tests.fakes.memory.memory import FakeLogBook
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.messages.inbound import ModelRequest
-    from actors.services import Services
 
 HOURLY = AutonomousConfig(repeat="every 1h", report_to="fake/ops", goal="the roses")
 IDLE = '{"should_act": false, "reasoning": "all is well", "plan": []}'

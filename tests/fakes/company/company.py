@@ -7,10 +7,11 @@ and the disk. `open_company` may be called again with the same `Cast`: a restart
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import msgspec
 import trio
@@ -39,39 +40,32 @@ from actors.config.sessions import (
 from actors.errors import DeliveryBusyError
 from actors.inbound.undeliverable import is_owed_an_answer
 from actors.journal.notices import Announcer
-from actors.messages.inbound import ModelAnswer, ToolCall, Usage
+from actors.messages.deliveries import Delivery, Draft
+from actors.messages.inbound import Inbound, ModelAnswer, ModelRequest, ToolCall, Usage
 from actors.messages.state import RetryPolicy
+from actors.messages.tracing import Trace, TraceParent
 from actors.metrics import LineMetrics
 from actors.models.catalogue import Catalogue, of_one
+from actors.outbound.retry import OnUnknown
+from actors.ports import MediaReader, ReadChecklist, Speak, Tool, ToolSource
 from actors.rules.groups.overheard import without_overheard
 from actors.rules.groups.routes import group_of, routing_table
 from actors.rules.prompt.untrusted import without_sender
-from actors.services import Duties, Furnishing, InForce, Services
-from actors.transport import Account
+from actors.services import Duties, Furnishing, InForce, Rememberer, Services
+from actors.transport import Account, Ingress
 from actors.tree import Company, tree
+from actors.webhooks.messages import Receiver
+from runtime.actor.dead_letters import DeadLetter
 from runtime.ids import IdSource
+from runtime.system import ActorSystem
 from runtime.telemetry.metrics import Metrics
 from runtime.testing import Reports
 from tests.fakes.actors.noting import Noting
 from tests.fakes.chat.transport import FakeTransport
 from tests.fakes.company.hooked import Hooks
 from tests.fakes.store.in_memory import MemoryStore
+from tests.fakes.tools.sent_files import FakeEnclosures
 from tests.support.puppet import pause, virtual
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
-
-    from actors.messages.deliveries import Delivery, Draft
-    from actors.messages.inbound import Inbound, ModelRequest
-    from actors.messages.tracing import Trace, TraceParent
-    from actors.outbound.retry import OnUnknown
-    from actors.ports import MediaReader, ReadChecklist, Speak, Tool, ToolSource
-    from actors.services import Rememberer
-    from actors.transport import Ingress
-    from actors.webhooks.messages import Receiver
-    from runtime.actor.dead_letters import DeadLetter
-    from runtime.system import ActorSystem
-    from tests.fakes.tools.sent_files import FakeEnclosures
 
 EPOCH = 1_700_000_000.0
 """Unix seconds at which trio's mock clock stands at 0."""

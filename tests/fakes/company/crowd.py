@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import trio
@@ -14,19 +15,15 @@ from actors.config.access import CommandsConfig
 from actors.config.agents import AgentConfig
 from actors.config.limits import LimitsConfig
 from actors.config.sessions import CompactionConfig
+from actors.messages.deliveries import Delivery, Draft
+from actors.messages.inbound import ModelRequest
 from actors.messages.keys import parse_key
+from runtime.system import ActorSystem
 from runtime.telemetry.logs import LineFormatter, Redactor
 from tests.fakes.company.company import EVERY_FAMILY, FakeModel, Platform, at_rest
 from tests.fakes.company.gossip import TOKEN, gossip, secrets, token, whole
 from tests.fakes.company.minded import Minded
 from tests.fakes.models.summing import task_of
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
-
-    from actors.messages.deliveries import Delivery, Draft
-    from actors.messages.inbound import ModelRequest
-    from runtime.system import ActorSystem
 
 OWNER = "fake/owner"
 COMMANDS = ("/memory", "/tasks", "/status", "/whoami", "/new")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from actors.config.access import CommandsConfig, PeopleConfig
 from actors.people.lookup import Acquaintances
 from actors.rules.text.translations import Voices
+from actors.services import Services
 from tests.fakes.company.company import Cast
 from tests.fakes.company.furnished import changed
-
-if TYPE_CHECKING:
-    from actors.services import Services
 
 
 @dataclass

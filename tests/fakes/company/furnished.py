@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from actors.services import Furnishing, InForce
-
-if TYPE_CHECKING:
-    from actors.services import Services
+from actors.services import Furnishing, InForce, Services
 
 SETTINGS = frozenset(each.name for each in fields(Furnishing))
 

@@ -7,17 +7,13 @@ any text can be asked whose secrets it holds.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
 
+from actors.messages.inbound import ModelRequest
 from tests.fakes.company.company import Says, call, heard
 from tests.fakes.models.summing import task_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from actors.messages.inbound import ModelRequest
 
 TOKEN = re.compile(r"(d|g\d)x(\d\d)x(\d\d)z", re.IGNORECASE)
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
+from actors.config.access import AccessConfig, AgentAccessConfig
 from actors.people.access import policy
 from actors.rules.groups.access import agent_access
+from actors.services import Services
 from tests.fakes.company.desked import Desked
 from tests.fakes.company.furnished import changed
-
-if TYPE_CHECKING:
-    from actors.config.access import AccessConfig, AgentAccessConfig
-    from actors.services import Services
 
 
 @dataclass

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from actors.agents.hired import HiringTerms
 from actors.agents.persona import Persona
 from actors.agents.roster import HiringParts
 from actors.config.agents import AgentConfig, HiringConfig
+from actors.messages.inbound import ModelRequest
+from actors.services import Services
+from actors.tree import Company
 from tests.fakes.company.company import heard
 from tests.fakes.company.desked import Desked
 from tests.fakes.company.furnished import changed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.messages.inbound import ModelRequest
-    from actors.services import Services
-    from actors.tree import Company
 
 BOSS = AgentConfig(is_conductor=True, description="leads the others")
 

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from actors.config.memory import MemoryConfig
 from actors.memory import notes as noting
 from actors.memory.kit import MemoryKit, MemoryMetrics
+from actors.ports import Embedder, Tool
+from actors.services import Services
 from connectors.tools.memory import Find, MemorySearchTool, SaveMemoryTool
+from runtime.actor.ref import ActorRef
+from runtime.clock import Clock
 from runtime.store.facts import FactListing
+from runtime.store.port import Store
+from runtime.system import ActorSystem
 from tests.fakes.company.desked import Desked
 from tests.fakes.company.furnished import changed
-
-if TYPE_CHECKING:
-    from actors.ports import Embedder, Tool
-    from actors.services import Services
-    from runtime.actor.ref import ActorRef
-    from runtime.clock import Clock
-    from runtime.store.port import Store
-    from runtime.system import ActorSystem
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import trio
@@ -10,7 +10,13 @@ import trio.testing
 
 from actors.config.agents import AgentConfig
 from actors.config.limits import ApprovalConfig
-from actors.messages.inbound import ToolResult, ToolSpec
+from actors.messages.inbound import (
+    ModelRequest,
+    ToolCall,
+    ToolContext,
+    ToolResult,
+    ToolSpec,
+)
 from actors.turn.steps import ApprovalRecorded
 from tests.fakes.company.company import (
     Cast,
@@ -22,10 +28,7 @@ from tests.fakes.company.company import (
     until,
 )
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest, ToolCall, ToolContext
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 OLGA = "fake/olga"
 TIMEOUT = ApprovalConfig().timeout

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import WSMsgType, web
 
-from tests.fakes.discord.world import GUILD, MESSAGE_CONTENT
-
-if TYPE_CHECKING:
-    from tests.fakes.discord.world import Json, World
+from tests.fakes.discord.world import GUILD, MESSAGE_CONTENT, Json, World
 
 DISPATCH, HEARTBEAT, IDENTIFY, RESUME = 0, 1, 2, 6
 RECONNECT, INVALID, HELLO, ACK = 7, 9, 10, 11

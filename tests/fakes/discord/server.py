@@ -9,19 +9,15 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
 from tests.fakes.discord.files import MOST_UPLOAD, listed, read_message
 from tests.fakes.discord.gateway import Gateway
-from tests.fakes.discord.world import GUILD, World
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-
-    from tests.fakes.discord.world import Json
+from tests.fakes.discord.world import GUILD, Json, World
 
 API = "/api/v10"
 MESSAGE = r"/channels/(\d+)/messages/(\d+)"

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import trio
 
 from tests.fakes.discord.world import ZOE
-
-if TYPE_CHECKING:
-    from tests.support.chat.discord_bed import DiscordBed
+from tests.support.chat.discord_bed import DiscordBed
 
 
 class DiscordStage:

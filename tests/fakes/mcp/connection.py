@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 
-from connectors.mcp.connection import ServerEnd
+from connectors.mcp.connection import ServerEnd, ToolListing
 from connectors.mcp.session import listing_of
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from connectors.mcp.connection import ToolListing
 
 
 class FakeConnection:

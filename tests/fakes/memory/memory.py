@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 import trio.testing
@@ -15,6 +16,7 @@ from actors.memory.kit import MemoryKit, MemoryMetrics
 from actors.memory.messages import (
     Fact,
     KeepFact,
+    Note,
     NoteResult,
     NoteSource,
     NotesStored,
@@ -23,24 +25,19 @@ from actors.memory.messages import (
     ReviewedNotes,
     ReviewNotes,
 )
+from actors.ports import Embedder
 from actors.tree import memory_children
 from connectors.models.embedders.local import HashingEmbedder
+from runtime.actor.ref import ActorRef
 from runtime.store.rows import Commit
 from runtime.supervision.supervisor import Supervisor
+from runtime.system import ActorSystem
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.actors.neighbours import make_services
 from tests.fakes.company.company import EPOCH
 from tests.fakes.company.furnished import changed
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
-
-    from actors.memory.messages import Note
-    from actors.ports import Embedder
-    from runtime.actor.ref import ActorRef
-    from runtime.system import ActorSystem
 
 ZOE, SAM, ROOM = "person:fake/zoe", "person:fake/sam", "chat:fake/room/"
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from actors.messages.inbound import ModelRequest
+from actors.models.budget import Budget
 from actors.models.catalogue import Catalogue, Prices
 from actors.models.pool import ModelOffer
 from tests.fakes.company.company import Cast, FakeModel, Says, heard
-
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest
-    from actors.models.budget import Budget
 
 PRICES = {"smart": Prices(100_000.0, 100_000.0, version="v1")}
 """A call of the fake takes five tokens: half a dollar."""

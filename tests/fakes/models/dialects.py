@@ -7,12 +7,15 @@ and so cover each format in the same way.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Mapping
+from typing import ClassVar
 
+import httpx
 import msgspec
 
 from connectors.config import models as configs
 from connectors.models import anthropic, google, ollama
+from connectors.models.http.client import HttpModel
 from connectors.models.openai import model as openai
 from runtime.secret import Secret
 from tests.fakes.models.openai_server import END, call_delta, delta, event
@@ -29,13 +32,6 @@ from tests.fakes.models.sayings import (
     pieces,
 )
 from tests.fakes.models.server import EVENT_STREAM
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import httpx
-
-    from connectors.models.http.client import HttpModel
 
 
 class OpenAIDialect:

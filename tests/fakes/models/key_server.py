@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import re
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator
 
 import trio
 
 from tests.fakes.models.openai_server import spoken
 from tests.fakes.models.server import chunked
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
 
 KEY = re.compile(rb"authorization: bearer (\S+)", re.IGNORECASE)
 LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from actors.messages.inbound import ModelAnswer, ModelRequest, ToolSpec, TranscriptLine
@@ -11,9 +9,7 @@ from connectors.config.models import OpenAIModelConfig
 from connectors.models.openai.model import make_model
 from connectors.models.provider_errors import ErrorContext
 from runtime.secret import Secret
-
-if TYPE_CHECKING:
-    from tests.fakes.models.server import FakeProvider
+from tests.fakes.models.server import FakeProvider
 
 KEY = "sk-very-secret-0123456789"
 NOW = 1_700_000_000.0

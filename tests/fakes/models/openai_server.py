@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
-if TYPE_CHECKING:
-    from tests.fakes.models.server import Step
+from tests.fakes.models.server import Step
 
 END = b"data: [DONE]\n\n"
 

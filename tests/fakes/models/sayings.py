@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
-if TYPE_CHECKING:
-    from connectors.config.models import HttpModelConfig
-    from connectors.models.http.client import HttpModel
+from connectors.config.models import HttpModelConfig
+from connectors.models.http.client import HttpModel
 
 KEY = "sk-very-secret-0123456789"
 NOW = 1_700_000_000.0

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from actors.journal.history import KINDS, read_chapter
+from actors.journal.history import KINDS, Chapter, read_chapter
+from actors.messages.inbound import ModelRequest
+from actors.ports import Noted
 from actors.rules.prompt import compaction
+from actors.services import Services
+from runtime.actor.actor import Actor
 from runtime.store.facts import FactChange, FactListing, SaveFact
 from tests.fakes.company.company import Cast, FakeModel, Says, at_rest, heard
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.journal.history import Chapter
-    from actors.messages.inbound import ModelRequest
-    from actors.ports import Noted
-    from actors.services import Services
-    from runtime.actor.actor import Actor
 
 FACT = "[MEMORY:sticky] zoe is allergic to nuts [/MEMORY]"
 

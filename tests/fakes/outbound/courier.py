@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import trio
 
 from actors.errors import DeliveryBusyError, DeliveryRefusedError, DeliveryUnknownError
+from actors.messages.deliveries import Delivery
 from actors.outbound import retry as sending
-
-if TYPE_CHECKING:
-    from actors.messages.deliveries import Delivery
-    from actors.transport import Transport
+from actors.transport import Transport
 
 
 async def bring(transport: Transport, delivery: Delivery) -> sending.StoreEnd:

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+import trio.testing
 from msgspec import structs
 
+from actors.config.presence import PresenceConfig
 from actors.journal.commits import as_enqueue
 from actors.messages.deliveries import Abilities, Delivery, Draft
 from actors.protocol import Deliver, ShowDraft
+from actors.services import Duties
 from runtime.store.rows import Commit
 from tests.fakes.actors.neighbours import ROOM
 from tests.fakes.chat.presence import EDITS, Screen
 from tests.fakes.company.company import AT_ONCE, until
 from tests.fakes.outbound.road import Road, open_road
+from tests.fakes.store.in_memory import MemoryStore
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    import trio.testing
-
-    from actors.config.presence import PresenceConfig
-    from actors.services import Duties
-    from tests.fakes.store.in_memory import MemoryStore
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 PLAIN = Abilities(draft_pace=1.0, takes_back=True)
 KINDS = pytest.mark.parametrize("abilities", [EDITS, PLAIN], ids=["knows ids", "plain"])

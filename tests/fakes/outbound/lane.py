@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import trio
 import trio.testing
@@ -13,26 +13,21 @@ from msgspec import structs
 from actors import names
 from actors.inbound.connector import Connector
 from actors.journal.commits import as_enqueue
+from actors.messages.deliveries import Abilities, Delivery
 from actors.outbound.courier import Courier
+from actors.outbound.retry import OnUnknown
 from actors.protocol import Deliver, DrainOutbox
 from actors.transport import Account
 from runtime.actor.messages import Keyed
+from runtime.actor.ref import ActorRef
 from runtime.store.database import DROPPED
-from runtime.store.rows import BY_HAND, Commit
+from runtime.store.rows import BY_HAND, Commit, StoredDelivery
 from runtime.supervision.keyed import KeyedConfig, KeyedSupervisor
 from tests.fakes.actors.neighbours import make_services, saying
 from tests.fakes.company.company import AT_ONCE, Platform
 from tests.fakes.company.furnished import changed
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from actors.messages.deliveries import Abilities, Delivery
-    from actors.outbound.retry import OnUnknown
-    from runtime.actor.ref import ActorRef
-    from runtime.store.rows import StoredDelivery
 
 # Chosen: longer than any test: a courier that sleeps forgets what it has said.
 AWAKE = 1e6

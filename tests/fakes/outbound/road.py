@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import trio
 import trio.testing
 
 from actors import names
+from actors.config.presence import PresenceConfig
 from actors.inbound.connector import read_deliver
 from actors.journal.commits import as_enqueue
+from actors.messages.deliveries import Abilities
 from actors.outbound.courier import Courier
+from actors.outbound.retry import OnUnknown
 from actors.protocol import Deliver, Delivered, Undelivered
+from actors.services import Duties
 from actors.transport import Account
 from runtime.actor.messages import Keyed
+from runtime.actor.ref import ActorRef
 from runtime.store.rows import Commit
 from runtime.supervision.keyed import KeyedConfig, KeyedSupervisor
+from runtime.testing import Probe
 from tests.fakes.actors.neighbours import make_services, of_kind, probe, saying
 from tests.fakes.company.company import AT_ONCE, Platform
 from tests.fakes.company.furnished import changed
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import virtual
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from actors.config.presence import PresenceConfig
-    from actors.messages.deliveries import Abilities
-    from actors.outbound.retry import OnUnknown
-    from actors.services import Duties
-    from runtime.actor.ref import ActorRef
-    from runtime.testing import Probe
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 class Road:

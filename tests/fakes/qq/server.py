@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import httpx
 import msgspec
 import trio
 
+from tests.fakes.qq.gateway import Gateway
 from tests.fakes.telegram.files import read_form
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.fakes.qq.gateway import Gateway
 
 Json = dict[str, Any]
 

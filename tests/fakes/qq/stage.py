@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import trio
 
-if TYPE_CHECKING:
-    from tests.support.chat.qq_bed import QQBed
+from tests.support.chat.qq_bed import QQBed
 
 
 class QQStage:

@@ -6,10 +6,7 @@ The key is no secret: nothing but these tests trusts it.
 from __future__ import annotations
 
 import ssl
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 KEY = """\
 -----BEGIN PRIVATE KEY-----

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import AsyncGenerator, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import trio
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
 
 
 class FakeDns:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
 
 Answer = tuple[int, bytes]
 

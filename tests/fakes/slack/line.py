@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import trio
 
 from connectors.chat.requests import BusyError, LostError, RefusedError, decode
 from connectors.chat.slack.sdk import form, opened, read_error, response_error
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
-
-    from tests.fakes.slack.workspace import FakeSlack, Link
+from tests.fakes.slack.workspace import FakeSlack, Link
 
 Json = dict[str, Any]
 

@@ -6,20 +6,15 @@ Lives on the bridge's loop with aiohttp. slack_sdk's own clients check it.
 from __future__ import annotations
 
 import asyncio  # noqa: TID251  it lives on the bridge's loop
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 from aiohttp import WSMsgType, web
 
+from connectors.asyncio_bridge.bridge import Bridge
 from connectors.chat.slack.sdk import form as as_form
 from tests.fakes.slack.replies import Reply
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from connectors.asyncio_bridge.bridge import Bridge
-    from tests.fakes.slack.workspace import FakeSlack, Link
-
+from tests.fakes.slack.workspace import FakeSlack, Link
 
 MOST_BYTES = 4_000_000
 

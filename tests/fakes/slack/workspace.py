@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import trio
 
@@ -20,6 +20,7 @@ from tests.fakes.slack.replies import (
     NOT_FOUND,
     TEAM,
     Json,
+    Reply,
     event_body,
     is_top,
     ok,
@@ -27,11 +28,6 @@ from tests.fakes.slack.replies import (
     pressed,
     refusal,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.fakes.slack.replies import Reply
 
 
 @dataclass

@@ -6,30 +6,26 @@ or asks is what a real one might have said in its last moment.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Collection
+from typing import Literal
 
 import trio
 import trio.testing
 
-from tests.fakes.company.company import at_rest, open_company
+from runtime.store.port import Done
+from runtime.store.rows import (
+    Answered,
+    Commit,
+    Committed,
+    Counts,
+    MessageKey,
+    StoredDelivery,
+    StoredEvent,
+    StoredMessage,
+    StoredSnapshot,
+)
+from tests.fakes.company.company import Cast, at_rest, open_company
 from tests.fakes.store.in_memory import MemoryStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    from runtime.store.port import Done
-    from runtime.store.rows import (
-        Answered,
-        Commit,
-        Committed,
-        Counts,
-        MessageKey,
-        StoredDelivery,
-        StoredEvent,
-        StoredMessage,
-        StoredSnapshot,
-    )
-    from tests.fakes.company.company import Cast
 
 Moment = Literal["before", "after"]
 """Whether the commit at which a process dies is still stored; nobody is told of it."""

@@ -11,14 +11,12 @@ a power cut can be played back at any moment (`tests/disk_faults`).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import apsw
 import msgspec
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
 
 Operation = Literal["read", "write", "sync", "truncate", "size", "lock", "open", "rm"]
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from typing import TypeVar
 
 import msgspec
 
@@ -19,6 +20,7 @@ from runtime.store.database import (
     JournalEntry,
     Mark,
     OldestOpen,
+    RepairResult,
     Totals,
     dropped_delivery,
     dropped_message,
@@ -28,21 +30,19 @@ from runtime.store.database import (
     retried_message,
 )
 from runtime.store.port import refuse_limit
-from runtime.store.rows import BY_HAND, Counts, StoredDelivery, StoredMessage
+from runtime.store.rows import (
+    BY_HAND,
+    Commit,
+    Counts,
+    StoredDelivery,
+    StoredEntry,
+    StoredEvent,
+    StoredMessage,
+    StoredRecord,
+    StoredSnapshot,
+)
 from runtime.store.text import refuse_half_character
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Generator, Iterable, Iterator
-
-    from runtime.store.database import RepairResult
-    from runtime.store.rows import (
-        Commit,
-        StoredEntry,
-        StoredEvent,
-        StoredRecord,
-        StoredSnapshot,
-    )
-    from tests.fakes.store.in_memory import MemoryStore, Rows
+from tests.fakes.store.in_memory import MemoryStore, Rows
 
 Found = TypeVar("Found", StoredMessage, StoredDelivery)
 

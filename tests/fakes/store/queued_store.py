@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
 import trio
 
+from runtime.store.port import Done
+from runtime.store.rows import Commit, Committed
 from tests.fakes.store.in_memory import MemoryStore
-
-if TYPE_CHECKING:
-    from runtime.store.port import Done
-    from runtime.store.rows import Commit, Committed
 
 
 class QueuedStore(MemoryStore):

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from runtime.store.port import Done
+from runtime.store.rows import Commit
 from tests.fakes.store.in_memory import MemoryStore
-
-if TYPE_CHECKING:
-    from runtime.store.port import Done
-    from runtime.store.rows import Commit
 
 
 class RefusedAnswers(MemoryStore):

@@ -8,8 +8,9 @@ what, and what is refused in which words, is as the documents and servers say.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import trio
@@ -23,9 +24,6 @@ from tests.fakes.telegram.chats import (
     parsed,
 )
 from tests.fakes.telegram.files import SENT, read_params, send_file
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 BASE = "https://api.telegram.test"
 FILES_AT = "files/"

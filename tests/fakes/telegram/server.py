@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import h11
 import httpx
 import trio
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
 
 PIECE = 65_536
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import trio
 
+from actors.collaboration.questions import ConsultQuestion
 from actors.delegation.loop_guard import DelegationAllowed
 from actors.delegation.messages import ConsultationResult
 from actors.messages.inbound import DelegationChain
-
-if TYPE_CHECKING:
-    from actors.collaboration.questions import ConsultQuestion
 
 
 class Agreeable:

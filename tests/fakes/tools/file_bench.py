@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
@@ -14,9 +14,6 @@ from connectors.tools.workspace.files import (
     ReadFileTool,
     WriteFileTool,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CONTEXT = ToolContext(
     agent="ben", correlation_id="c", address=Address("terminal", "1"), sender_id="sam"

@@ -5,18 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import trio
 
-from connectors.sandbox.plan import Finished, SandboxError
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping, Sequence
-    from pathlib import Path
-
-    from connectors.sandbox.plan import Confinement
+from connectors.sandbox.plan import Confinement, Finished, SandboxError
 
 
 class OpenProgram:

@@ -5,26 +5,19 @@ from __future__ import annotations
 import hashlib
 import shutil
 import weakref
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING
 
 import trio
 
 from actors.errors import DeliveryRefusedError, ToolError
 from actors.journal.attachments import kind_of
-from actors.messages.inbound import SentFile
+from actors.messages.inbound import Image, SentFile
 from connectors.config.tools import FilesConfig
 from connectors.fetch.messages import media_type
 from connectors.files.blobs import BlobFolder
-from runtime.clock import SystemClock
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from actors.messages.inbound import Image
-    from runtime.clock import Clock
-
+from runtime.clock import Clock, SystemClock
 
 DEFAULT = FilesConfig()
 

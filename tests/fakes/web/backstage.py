@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from actors import names
 from actors.agents import rows as staff_rows
+from actors.agents.hired import HiringTerms
 from actors.agents.hiring import HiringRules
 from actors.agents.messages import Conduct
 from actors.agents.persona import Persona
@@ -18,18 +19,15 @@ from actors.config.memory import MemoryConfig
 from actors.config.sessions import SessionConfig
 from actors.memory.kit import MemoryKit, MemoryMetrics
 from actors.metrics import LineMetrics
+from actors.ports import Speaker, Transcriber
 from actors.rules.groups.routes import routing_table
 from actors.services import Furnishing, InForce, Services
 from connectors.chat.platforms import Backstage
+from runtime.actor.ref import ActorRef
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
 from runtime.telemetry.metrics import Metrics
-
-if TYPE_CHECKING:
-    from actors.agents.hired import HiringTerms
-    from actors.ports import Speaker, Transcriber
-    from runtime.actor.ref import ActorRef
-    from tests.fakes.store.in_memory import MemoryStore
+from tests.fakes.store.in_memory import MemoryStore
 
 SECRET = "the-secret-of-the-house"  # noqa: S105  a test looks for it
 

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import httpx
 import trio
 
 from actors.messages.deliveries import Delivery, Draft
+from actors.messages.inbound import Inbound
 from connectors.asyncio_bridge.bridge import Bridge
-from connectors.chat.platforms import Operations
+from connectors.chat.platforms import Gates, IncomingWebhooks, NodeQuestions, Operations
 from connectors.web.openai.transport import HttpTransport
 from connectors.web.server import HttpSettings
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
 from tests.fakes.chat.ingress import FakeIngress
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from actors.messages.inbound import Inbound
-    from connectors.chat.platforms import Gates, IncomingWebhooks, NodeQuestions
 
 AGENTS = ("anna", "ben")
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
 
 import httpx
 import trio
 
 from connectors.web.eliza.messages import to_uuid
-from tests.fakes.web.eliza import API, ZOE as ZOE_ID
-
-if TYPE_CHECKING:
-    from tests.fakes.web.eliza import WebBed
+from tests.fakes.web.eliza import API, ZOE as ZOE_ID, WebBed
 
 
 class WebStage:

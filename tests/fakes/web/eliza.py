@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import trio
 
 from actors.messages.deliveries import Delivery, Draft
+from actors.messages.inbound import Inbound
 from connectors.asyncio_bridge.bridge import Bridge
 from connectors.web.eliza.messages import to_uuid
 from connectors.web.eliza.platform import WebConfig
@@ -19,11 +21,6 @@ from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.tools.sent_files import SentFiles
 from tests.fakes.web.backstage import FakeCompany
 from tests.support.transport_parts import transport_parts
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from actors.messages.inbound import Inbound
 
 AGENTS = ("anna", "ben")
 ANNA, BEN = to_uuid("anna"), to_uuid("ben")

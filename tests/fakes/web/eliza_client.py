@@ -6,17 +6,13 @@
 from __future__ import annotations
 
 import asyncio  # noqa: TID251  its clients live there
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import socketio
 
-from tests.fakes.web.eliza import ZOE
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
-
-    from tests.fakes.web.eliza import WebBed
+from tests.fakes.web.eliza import ZOE, WebBed
 
 
 class Client:

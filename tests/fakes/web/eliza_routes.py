@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from starlette.routing import Route
 
 from connectors.web.eliza.app import routes_of
+from connectors.web.eliza.platform import Scope
+from connectors.web.eliza.request import ElizaRoutes
+from tests.fakes.web.eliza import WebBed
 
-if TYPE_CHECKING:
-    from connectors.web.eliza.platform import Scope
-    from connectors.web.eliza.request import ElizaRoutes
-    from tests.fakes.web.eliza import WebBed
-
-Listed = tuple[str, str, "Scope | None"]
+Listed = tuple[str, str, Scope | None]
 """Method, path, and the scope that a key needs; None: nobody needs a key."""
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 import re
 import secrets
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from html import unescape
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import httpx
 import trio
 from msgspec import structs
 
 from actors.messages.deliveries import Delivery
+from actors.messages.inbound import Inbound
 from connectors.asyncio_bridge.bridge import Bridge
 from connectors.web.page.login_rows import (
     LINK,
@@ -25,7 +28,9 @@ from connectors.web.page.login_rows import (
 from connectors.web.page.platform import PageConfig
 from connectors.web.page.request import FOLDER
 from connectors.web.page.transport import PageTransport
-from runtime.clock import SystemClock
+from connectors.web.page.views.base import View
+from runtime.clock import Clock, SystemClock
+from runtime.store.port import Store
 from runtime.store.rows import Commit
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.chat.ingress import FakeIngress
@@ -33,15 +38,6 @@ from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.tools.sent_files import SentFiles
 from tests.fakes.web.backstage import FakeCompany
 from tests.support.transport_parts import transport_parts
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
-    from pathlib import Path
-
-    from actors.messages.inbound import Inbound
-    from connectors.web.page.views.base import View
-    from runtime.clock import Clock
-    from runtime.store.port import Store
 
 AGENTS = ("anna", "ben")
 ANNA = "/chat/with/anna"

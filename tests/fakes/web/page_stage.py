@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import trio
 
-from tests.fakes.web.page import ANNA, Reading, one_line, open_page, reading
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from tests.fakes.web.page import PageBed
+from tests.fakes.web.page import ANNA, PageBed, Reading, one_line, open_page, reading
 
 
 class PageStage:

@@ -12,7 +12,8 @@ import hmac
 import json
 import re
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import httpx
 import trio
@@ -24,9 +25,6 @@ from tests.fakes.whatsapp.files import (
     words_of,
     wrong_media,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Json = dict[str, Any]
 

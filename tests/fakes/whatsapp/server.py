@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
 import httpx
 import trio
 
-from tests.fakes.whatsapp.graph import VERSION
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from tests.fakes.whatsapp.graph import FakeGraph
+from tests.fakes.whatsapp.graph import VERSION, FakeGraph
 
 END = b"\r\n\r\n"
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 import trio.testing
 
 from tests.support.chat.whatsapp_bed import ANNA, HERE, WhatsAppBed
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
 
 
 class WhatsAppStage:

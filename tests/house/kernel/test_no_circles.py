@@ -7,12 +7,13 @@ does not look at all.
 from __future__ import annotations
 
 import gc
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import httpx
 import pytest
 import trio
+from trio.testing import MockClock
 
 from actors.outbound.courier import Courier
 from actors.session.session import Session
@@ -24,11 +25,6 @@ from tests.fakes.company.company import Cast, at_rest, open_company
 from tests.fakes.models.server import chunked, open_raw_server
 from tests.support.keyed_bed import Sleeper, open_bed
 from tests.support.puppet import Puppet, do
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from trio.testing import MockClock
 
 
 @contextmanager

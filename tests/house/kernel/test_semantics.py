@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pykka
 import pytest
 import trio
 import trio.testing
+from trio.testing import MockClock
 
 import runtime
+from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Terminated
 from runtime.errors import InterruptedActorError, MailboxFullError
@@ -27,11 +29,6 @@ from tests.support.puppet import (
     virtual,
     wait,
 )
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
-
-    from runtime.actor.actor import Actor
 
 PAGE = Path(runtime.__file__).with_name("SEMANTICS.md")
 

@@ -4,30 +4,26 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pykka
 import pytest
 import trio
+from trio.testing import MockClock
 
+from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Keyed
+from runtime.actor.ref import ActorRef
 from runtime.errors import KernelError, MisuseError, StartError
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.keyed import KeyedConfig, KeyedSupervisor, KeyGivenUp
+from runtime.supervision.restarts import RestartKind
 from runtime.supervision.supervisor import StopChild, Supervisor, SupervisorConfig
 from runtime.supervision.watchdog import WatchdogConfig
-from runtime.system import SystemConfig, open_system
+from runtime.system import ActorSystem, SystemConfig, open_system
 from runtime.testing import CrashError, Probe, Reports, wait_settled
 from tests.support.puppet import Puppet, be_deaf, crash, hang, supervise, virtual, wait
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
-
-    from runtime.actor.actor import Actor
-    from runtime.actor.ref import ActorRef
-    from runtime.supervision.restarts import RestartKind
-    from runtime.system import ActorSystem
 
 
 async def test_p31_crash_is_a_failure_like_any(autojump_clock: MockClock) -> None:

@@ -7,10 +7,11 @@ import tomllib
 from inspect import get_annotations
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import msgspec
 import pytest
+from msgspec.structs import FieldInfo
 
 from actors.config import access, prompt as prompts, schedule as later
 from actors.config.agents import AgentConfig, HiringConfig
@@ -56,9 +57,6 @@ from connectors.config.hooks import HookConfig
 from connectors.settings.load import load_app
 from connectors.web.eliza import platform as web
 from connectors.web.page import platform as page
-
-if TYPE_CHECKING:
-    from msgspec.structs import FieldInfo
 
 CONFIG = Path(__file__).parents[3] / "config"
 SCRIPTS = {"prices.toml"}  # and `*_script.toml`: prices and rules, not settings

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 from connectors.chat.platforms import all_retired
 from connectors.cli import run
@@ -15,11 +16,6 @@ from connectors.settings.load import load_app, settings_type
 from connectors.settings.schema import structs_below
 from tests.house.settings.test_config_files import default_text
 from tests.house.test_stored_names import keys
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from msgspec import Struct
 
 HEADER = re.compile(r"^\[\[?([^\]]+)\]\]?")
 KEY = re.compile(r"^(?:# )?([A-Za-z_]+) = ")

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.connectors.config.test_settings import BASE, BASE_LINES, loaded, refused
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CARA = "[agents.cara]\nprompt = 'x'\n"
 GROUPS = f"{CARA}[agents.cara.groups]\n"

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 import trio
 
-from tests.live.matrix.synapse import PLAIN, wait_until
-from tests.processes.running import served
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-    from pathlib import Path
-
-    from tests.live.matrix.synapse import Account, Room, Synapse
-    from tests.processes.running import Server
+from tests.live.matrix.synapse import PLAIN, Account, Room, Synapse, wait_until
+from tests.processes.running import Server, served
 
 SETTINGS = """
 [agents.cleo]

@@ -12,16 +12,14 @@ import secrets
 import socket
 import ssl
 import subprocess
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import httpx
 import trio
 import yaml
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 Json = dict[str, Any]
 T = TypeVar("T")

@@ -5,19 +5,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 import trio
 
-from tests.live.matrix.crew import figure, wait_in_step, wait_typing
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.live.matrix.crew import Crew
-    from tests.live.matrix.synapse import Room
-    from tests.processes.running import Server
+from tests.live.matrix.crew import Crew, figure, wait_in_step, wait_typing
+from tests.live.matrix.synapse import Room
+from tests.processes.running import Server
 
 pytestmark = pytest.mark.live
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 import trio
 
-from tests.live.matrix.crew import QUIET, asked_in_mid_answer, wait_in_step
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.live.matrix.crew import Crew
-    from tests.processes.running import Server
+from tests.live.matrix.crew import QUIET, Crew, asked_in_mid_answer, wait_in_step
+from tests.processes.running import Server
 
 pytestmark = pytest.mark.live
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.live.matrix.crew import Crew
 from tests.live.matrix.synapse import Room, wait_until
 from tests.live.matrix.test_matrix_shown import SHOWN
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.live.matrix.crew import Crew
 
 pytestmark = pytest.mark.live
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from tests.live.matrix.crew import Crew
 from tests.live.matrix.synapse import wait_until
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.live.matrix.crew import Crew
 
 pytestmark = pytest.mark.live
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from tests.live.matrix.crew import QUIET, asked_in_mid_answer, wait_in_step
+from tests.live.matrix.crew import QUIET, Crew, asked_in_mid_answer, wait_in_step
 from tests.processes.running import rows
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.live.matrix.crew import Crew
 
 pytestmark = pytest.mark.live
 

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 import pytest
 import trio
 
-from tests.live.matrix.crew import figure, wait_in_step
+from tests.live.matrix.crew import Crew, figure, wait_in_step
 from tests.live.matrix.synapse import wait_until
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.live.matrix.crew import Crew
-    from tests.processes.running import Server
+from tests.processes.running import Server
 
 pytestmark = pytest.mark.live
 

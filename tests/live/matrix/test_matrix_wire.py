@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 import trio
@@ -16,15 +16,10 @@ from connectors.chat.matrix.platform import MatrixAccountConfig, MatrixConfig
 from connectors.chat.matrix.transport import MatrixTransport
 from runtime.secret import Secret
 from tests.fakes.chat.ingress import FakeIngress
-from tests.live.matrix.synapse import wait_until
+from tests.live.matrix.crew import Crew
+from tests.live.matrix.synapse import Room, wait_until
 from tests.support.chat.matrix_bed import KeptBookmarks
 from tests.support.transport_parts import transport_parts
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from tests.live.matrix.crew import Crew
-    from tests.live.matrix.synapse import Room
 
 pytestmark = pytest.mark.live
 

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import socket
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import trio
 
 from tests.pictures import drive, fill, write_settings
 from tests.support.desk import FAILED
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.live
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 import pytest
@@ -11,9 +11,6 @@ import trio
 
 from tests.fakes.web.page import ANNA, JSON, form_of, one_line, reading, said_in
 from tests.processes.running import PATIENCE, Server, run, served
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MORE = """
 [connectors.page]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import trio
@@ -14,10 +15,6 @@ from tests.fakes.slack.server import serving
 from tests.fakes.slack.workspace import FakeSlack
 from tests.processes.running import PATIENCE, rows, run, served
 from tests.support.chat.slack_bed import ANNA, ZOE
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
-    from pathlib import Path
 
 MORE = """
 [presence]

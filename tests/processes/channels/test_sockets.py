@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import signal
 import socket
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 import pytest
@@ -15,10 +16,6 @@ import trio
 from connectors.web.eliza.messages import ZERO, to_uuid
 from tests.fakes.websocket.client import SocketClient
 from tests.processes.running import PATIENCE, rows, served
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
 
 MORE = """
 [connectors.web]

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import re
 import signal
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import trio
 
 from tests.fakes.telegram.api import FakeTelegram
+from tests.fakes.telegram.chats import Chat
 from tests.fakes.telegram.server import on_a_socket
 from tests.processes.running import PATIENCE, rows, run, served
 from tests.support.chat.telegram_bed import ZOE
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
-    from pathlib import Path
-
-    from tests.fakes.telegram.chats import Chat
 
 MORE = """
 [presence]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import signal
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator
+from contextlib import AbstractContextManager, asynccontextmanager
+from pathlib import Path
 
 import httpx
 import pytest
@@ -13,15 +14,8 @@ import trio
 from runtime.clock import SystemClock
 from tests.fakes.whatsapp.graph import SECRET, FakeGraph, sign
 from tests.fakes.whatsapp.server import open_graph
-from tests.processes.running import PATIENCE, rows, run, served
+from tests.processes.running import PATIENCE, Server, rows, run, served
 from tests.support.chat.whatsapp_bed import ANNA, TOKEN
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
-    from tests.processes.running import Server
 
 MORE = """
 [presence]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -18,9 +18,6 @@ from benchmarks.against import (
     table,
 )
 from benchmarks.figure import OURS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PROJECT = '[project]\nname = "toy"\ndependencies = ["httpx"]\n'
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TypeVar
 
 import httpx
 import pytest
@@ -26,6 +28,7 @@ from runtime.telemetry.logs import Redactor
 from tests.processes.running import (
     OFFLINE,
     PATIENCE,
+    Server,
     read_address,
     run,
     run_here,
@@ -33,12 +36,6 @@ from tests.processes.running import (
     write_settings,
 )
 from tests.support.store.postgresql import emptied, shared_process
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.processes.running import Server
 
 T = TypeVar("T")
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 import trio
 
 from runtime import __version__
 from tests.processes.running import PATIENCE, run, served
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CANARY = "canary-4711"
 

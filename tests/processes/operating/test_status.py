@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import socket
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 import pytest
@@ -22,9 +22,6 @@ from tests.processes.running import (
     write_settings,
 )
 from tests.support.store.rows import NOW, accepting
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BUDGET = """
 [[budgets]]

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pykka
 import pytest
 import trio
 import trio.testing
+from trio.testing import MockClock
 
 from runtime.actor.actor import Actor
 from runtime.actor.envelope import Envelope
 from runtime.actor.mailbox import Mailbox, MailboxConfig
 from runtime.actor.posting import Intake
-from runtime.actor.ref import cell_of
+from runtime.actor.ref import ActorRef, cell_of
 from runtime.actor.reply import Reply
 from runtime.errors import MailboxFullError, MisuseError
 from runtime.testing import CrashError, Probe, wait_settled
 from tests.support.puppet import Puppet, crash, do, supervise, virtual, wait
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
-
-    from runtime.actor.ref import ActorRef
-
 
 blocked = partial(trio.testing.wait_all_tasks_blocked, 0.001)
 

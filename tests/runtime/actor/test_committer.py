@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from runtime.actor.committer import RETRY_EVERY, Committer, commit_until_decided
 from runtime.errors import SequenceConflictError, StoreUnavailableError
+from runtime.store.port import Done
 from runtime.store.rows import Commit, Committed, Entry
 from runtime.testing import CrashError
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.puppet import Puppet, do, supervise, virtual, wait
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
-
-    from runtime.store.port import Done
 
 STORED = Committed()
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import Any
 
 import pytest
 import trio
 import trio.testing
+from trio.testing import MockClock
 
+from runtime.actor.actor import Actor
 from runtime.actor.dispatcher import (
     BATCH,
     MESSAGES_PER_TURN,
@@ -19,14 +22,6 @@ from runtime.actor.dispatcher import (
 from runtime.actor.mailbox import MailboxConfig
 from runtime.testing import Probe, wait_settled
 from tests.support.puppet import Puppet, virtual, wait
-
-if TYPE_CHECKING:
-    from types import FrameType
-
-    from trio.testing import MockClock
-
-    from runtime.actor.actor import Actor
-
 
 ASKS = 20_000
 

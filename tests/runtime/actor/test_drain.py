@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trio.testing import MockClock
+
+from runtime.actor.ref import ActorRef
 from runtime.supervision.child import ChildSpec
-from runtime.supervision.restarts import Backoff
+from runtime.supervision.restarts import Backoff, RestartKind
 from runtime.supervision.supervisor import Supervisor, SupervisorConfig
+from runtime.system import ActorSystem
 from runtime.testing import CrashError, wait_settled
 from tests.support.puppet import Puppet, crash, do, virtual
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
-
-    from runtime.actor.ref import ActorRef
-    from runtime.supervision.restarts import RestartKind
-    from runtime.system import ActorSystem
 
 
 class CrashingOnce(Puppet):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from contextvars import ContextVar
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from runtime.actor.actor import Actor
 from runtime.actor.dispatcher import BATCH, MESSAGES_PER_TURN
@@ -18,11 +20,6 @@ from runtime.actor.reply import Reply
 from runtime.system import open_system
 from runtime.testing import CrashError, Probe, wait_settled
 from tests.support.puppet import virtual
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from trio.testing import MockClock
 
 ROOMY = MailboxConfig(capacity=100_000)
 

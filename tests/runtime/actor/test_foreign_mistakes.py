@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from runtime.actor.mailbox import MailboxConfig
+from runtime.actor.ref import ActorRef
 from runtime.actor.reply import Reply
 from runtime.errors import MisuseError
 from runtime.supervision.child import ChildSpec
@@ -17,11 +19,6 @@ from runtime.supervision.restarts import Backoff, RestartWindow
 from runtime.system import SystemConfig, open_system
 from runtime.testing import Probe, Reports, wait_settled
 from tests.support.puppet import Puppet, virtual
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
-
-    from runtime.actor.ref import ActorRef
 
 WRONG: list[Any] = [float("nan"), "5", 10**400, 10**5000, b"", [1]]
 

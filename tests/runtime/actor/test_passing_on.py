@@ -5,12 +5,13 @@ from __future__ import annotations
 import gc
 import itertools
 import weakref
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import trio
 import trio.testing
 from hypothesis import given, strategies as st
 
+from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Keyed
 from runtime.supervision.child import ChildSpec
@@ -20,9 +21,6 @@ from runtime.system import open_system
 from runtime.testing import CrashError, Reports, open_test_system, wait_settled
 from tests.support.keyed_bed import open_bed
 from tests.support.puppet import Puppet, do, virtual
-
-if TYPE_CHECKING:
-    from runtime.actor.actor import Actor
 
 
 class Doorway(Puppet):

@@ -9,24 +9,20 @@ from collections import Counter
 from functools import partial
 from operator import add, mul
 from threading import get_ident
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pykka
 import pytest
 import trio
 import trio.testing
+from trio.testing import MockClock
 
+from runtime.actor.actor import Actor
 from runtime.actor.reply import Reply
 from runtime.errors import MisuseError
-from runtime.system import open_system
+from runtime.system import ActorSystem, open_system
 from runtime.testing import CrashError, wait_settled
 from tests.support.puppet import Puppet, crash, do, supervise, virtual
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
-
-    from runtime.actor.actor import Actor
-    from runtime.system import ActorSystem
 
 
 def test_only_the_first_answer_counts() -> None:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from runtime.actor.mailbox import Mailbox, MailboxConfig
-from runtime.actor.ref import cell_of
+from runtime.actor.ref import ActorRef, cell_of
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.supervisor import RenewChild, Supervisor
 from runtime.testing import CrashError, wait_settled
 from tests.support.puppet import Puppet, virtual
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
-
-    from runtime.actor.ref import ActorRef
 
 NARROW = MailboxConfig(capacity=1, overflow="wait")
 

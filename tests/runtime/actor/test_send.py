@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import pykka
 import pytest
 import trio
 import trio.testing
+from trio.testing import MockClock
 
 from runtime.actor.mailbox import MailboxConfig
 from runtime.testing import Probe, wait_settled
 from tests.support.puppet import Puppet, hang, virtual
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
 
 
 class Narrow(Puppet):

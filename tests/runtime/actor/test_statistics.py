@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import trio
+from trio.testing import MockClock
 
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Keyed
 from runtime.system import LONGEST_END
 from runtime.testing import CrashError, wait_settled
 from tests.support.puppet import Puppet, do, supervise, virtual, wait
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
 
 
 async def test_actors_tell_what_they_are_about(autojump_clock: MockClock) -> None:

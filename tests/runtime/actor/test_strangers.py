@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import pytest
 import trio
 import trio.testing
+from trio.testing import MockClock
 
 from runtime.actor.actor import Actor
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.messages import Keyed, weight_of
+from runtime.actor.ref import ActorRef
 from runtime.errors import DeclineStart, KernelError, MisuseError, StartError
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.keyed import (
@@ -24,17 +27,9 @@ from runtime.supervision.keyed import (
 )
 from runtime.supervision.restarts import Backoff
 from runtime.supervision.supervisor import StartChild, Supervisor
-from runtime.system import open_system
+from runtime.system import ActorSystem, open_system
 from runtime.testing import CrashError, Probe, open_test_system
 from tests.support.puppet import Puppet, crash, do, supervise, virtual
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from trio.testing import MockClock
-
-    from runtime.actor.ref import ActorRef
-    from runtime.system import ActorSystem
 
 
 class OddError(BaseException):

@@ -6,8 +6,10 @@ import contextlib
 import sys
 import threading
 from collections import Counter
+from collections.abc import Callable, Generator
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from types import FrameType, FunctionType
+from typing import Any, cast
 
 import pykka
 import pytest
@@ -23,10 +25,6 @@ from runtime.system import open_system
 from runtime.testing import Probe
 from tests.support.puppet import Puppet, crash, do, hang, wait
 from tests.support.tiers import examples
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-    from types import FrameType, FunctionType
 
 THREADS = 8
 EACH = 12_500

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from math import nan
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
 import trio.testing
 from hypothesis import given, strategies as st
+from trio.testing import MockClock
 
+from runtime.actor.actor import Actor
 from runtime.actor.dispatcher import MESSAGES_PER_TURN, Turn
 from runtime.actor.mailbox import MailboxConfig
 from runtime.actor.ref import cell_of
-from runtime.actor.timers import SWEEP_ABOVE, Timers
+from runtime.actor.timers import SWEEP_ABOVE, Timer, Timers
 from runtime.errors import MisuseError
 from runtime.testing import CrashError, wait_settled
 from tests.support.puppet import Puppet, do, supervise, virtual, wait
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from trio.testing import MockClock
-
-    from runtime.actor.actor import Actor
-    from runtime.actor.timers import Timer
 
 
 @given(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import msgspec
 import pytest
@@ -17,9 +18,6 @@ from runtime.config.loader import Complaint, Origin, decode, load
 from runtime.config.tree import MOST_FILES, inherit, parse
 from runtime.errors import MisuseError, SettingsError
 from runtime.secret import OpenText, Secret
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Cat(msgspec.Struct, frozen=True, tag_field="kind", tag="cat"):

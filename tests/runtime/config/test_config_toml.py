@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterator
+from typing import cast
 
 import pytest
 from hypothesis import given, strategies as st
 
 from runtime.config.positions import Path, Place, Spot, locate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SCALARS = (
     "1",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import Annotated, Literal, cast
 
 import msgspec
 import pytest
@@ -10,10 +10,7 @@ from hypothesis import given, strategies as st
 from msgspec import Meta, inspect as shapes
 
 from runtime.config.messages import sample, toml, wanted
-from runtime.config.tree import build, inherit, merge, parse
-
-if TYPE_CHECKING:
-    from runtime.config.tree import Node
+from runtime.config.tree import Node, build, inherit, merge, parse
 
 
 class Table(msgspec.Struct):

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import apsw
 import pytest
@@ -28,9 +28,6 @@ from runtime.store.rows import Commit
 from tests.support.store.cuts import Cuts
 from tests.support.store.engines import names_unsettled
 from tests.support.store.rows import NOW, accepting, events, turn
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
 
 PAGE = 4096
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import apsw
 import pytest
@@ -17,9 +17,6 @@ from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore
 from tests.support.store.engines import names_unsettled
 from tests.support.store.rows import accepting
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 async def make(path: Path, name: str) -> None:

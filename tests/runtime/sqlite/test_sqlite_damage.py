@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import apsw
 import pytest
@@ -23,9 +23,6 @@ from runtime.sqlite.store import SqliteStore
 from runtime.store.rows import Commit, Committed
 from tests.support.store.engines import Gate, names_unsettled
 from tests.support.store.rows import NOW, accepting, events, remembering
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
 
 BODY = b"seven" * 600
 PAGE = 4096

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
 
 import apsw
 import pytest
@@ -17,20 +19,14 @@ from runtime.errors import (
     StoreTooNewError,
     StoreUnavailableError,
 )
+from runtime.sql.database import SqlInspection
 from runtime.sqlite.database import SqliteDatabase
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.migrations import MIGRATIONS, NEEDED
 from runtime.sqlite.store import SqliteStore
 from tests.support.store.rows import NOW, accepting
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
-    from runtime.sql.database import SqlInspection
-
-    LookInto = Callable[[Path], AbstractContextManager[SqlInspection]]
+LookInto = Callable[[Path], AbstractContextManager[SqlInspection]]
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import apsw
 import pytest
@@ -20,9 +20,6 @@ from runtime.store.facts import FactListing, FactSearch, ForgetFacts, PutVector
 from runtime.store.rows import Commit
 from runtime.store.vectors import cosine, pack
 from tests.support.store.rows import NOW, remembering
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ANNA = "person:cli/anna"
 TOLD = "the safe is behind the mirror"

@@ -10,9 +10,10 @@ import logging
 import shutil
 import subprocess
 import sys
+from collections.abc import AsyncGenerator, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import apsw
 import pytest
@@ -23,16 +24,12 @@ from runtime.sql import write as sql_rows
 from runtime.sqlite import store as sqlite_store
 from runtime.sqlite.file import SqliteFile, SqliteOptions
 from runtime.sqlite.store import SqliteStore
+from runtime.store.jobs import WorkingThread
 from runtime.store.rows import MAX_ROWS, Append, Commit, NewEvent
 from tests.fakes.store.faulty_disk import FaultyDisk, Operation
 from tests.support.store.engines import names_unsettled
 from tests.support.store.rows import NOW, accepting, events, turn
 from tests.support.store.writer import STREAMS
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator
-
-    from runtime.store.jobs import WorkingThread
 
 ROOT = Path(__file__).parents[3]
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -16,10 +18,6 @@ from runtime.sqlite.store import SqliteStore, transact
 from runtime.store.facts import MAX_FACT_ROWS, ForgetFacts, refuse_fact_misuse
 from runtime.store.jobs import LINGER, Job, JobQueue, Told
 from runtime.store.rows import Commit
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 
 def do_nothing(_: object) -> None:

@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import apsw
 import pytest
@@ -17,10 +19,6 @@ from runtime.sqlite.migrations import MIGRATIONS, back_up
 from runtime.sqlite.store import SqliteStore
 from runtime.store.rows import Claim, Commit, Settle
 from tests.support.store.rows import NOW, accepting, events, heard, saying
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from types import FrameType
 
 STATES_1 = ("accepted", "replied", "dropped", "cancelled", "dead")
 RECEIVED_1 = ("pending", "sent", "unknown", "dead")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +11,6 @@ from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore
 from tests.support.store.engines import names_unsettled
 from tests.support.store.rows import accepting
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

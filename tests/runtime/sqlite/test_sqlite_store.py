@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator
+from pathlib import Path
 
 import msgspec
 import pykka
@@ -24,10 +25,6 @@ from runtime.store.jobs import JobQueue
 from runtime.store.rows import Commit, Committed
 from tests.support.store.engines import Gate, names_unsettled
 from tests.support.store.rows import NOW, accepting, events
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import apsw
 import pytest
@@ -24,6 +24,7 @@ from runtime.sqlite.store import SqliteStore
 from runtime.store.copying import TABLES
 from runtime.store.database import Decide
 from runtime.store.facts import FactSearch, PutVector
+from runtime.store.port import Store
 from runtime.store.rows import Commit, Entry
 from tests.support.store.postgresql import emptied, shared_process
 from tests.support.store.rows import (
@@ -36,11 +37,6 @@ from tests.support.store.rows import (
     summing_up,
     turn,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from runtime.store.port import Store
 
 DSN = "CALLBOARD_TEST_DSN"
 SCOPES = next(each for each in TABLES if each.name == "fact_scope")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
 from hashlib import shake_128
-from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
@@ -21,9 +21,6 @@ from runtime.store.rows import Commit
 from tests.support.store.postgresql import ServerProcess, is_pgvector_here
 from tests.support.store.rows import remembering
 from tests.support.tiers import examples
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator
 
 pytestmark = pytest.mark.live
 

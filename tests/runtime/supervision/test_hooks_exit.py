@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from runtime.actor.actor import Actor
 from runtime.actor.messages import Keyed
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.keyed import KeyedConfig, KeyedSupervisor
 from runtime.supervision.supervisor import StartChild, Supervisor
+from runtime.system import ActorSystem
 from tests.support.puppet import Puppet, virtual
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
-
-    from runtime.system import ActorSystem
 
 
 class Leaver(Actor):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from runtime.errors import StartError
 from runtime.supervision.child import ChildSpec
@@ -17,9 +18,6 @@ from runtime.supervision.supervisor import (
     SupervisorConfig,
 )
 from tests.support.puppet import Puppet, crash, virtual
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
 
 
 class SlowAgain(Puppet):

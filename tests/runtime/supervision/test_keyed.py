@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
 import trio.testing
 from pykka import ActorDeadError
+from trio.testing import MockClock
 
 from runtime.actor.messages import Keyed
 from runtime.errors import InterruptedActorError, MailboxFullError
@@ -21,9 +22,6 @@ from runtime.supervision.keyed import (
 from runtime.testing import CrashError, Reports
 from tests.support.keyed_bed import STEADY, BrokenError, Ways, open_bed
 from tests.support.puppet import Puppet, do, virtual
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
 
 SMALL = KeyedConfig(most=2, backoff=STEADY)
 STUBBORN = KeyedConfig(intensity=1, period=5.0, backoff=STEADY)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pykka
 import pytest
 import trio
 import trio.testing
+from trio.testing import MockClock
 
 from runtime.actor.messages import KILLED, ChildEnded, Keyed
 from runtime.actor.ref import cell_of
 from runtime.supervision.keyed import KeyedConfig, KeyedSupervisor, KeyGivenUp, StopKey
 from runtime.testing import Reports
 from tests.support.keyed_bed import STEADY, Bed, Sleeper, Ways, open_bed
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
 
 BRIEF = KeyedConfig(intensity=1, period=5.0, backoff=STEADY)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
+from trio.testing import MockClock
 
+from runtime.actor.actor import Actor
 from runtime.actor.messages import Keyed
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.keyed import KeyedConfig, KeyedSupervisor
@@ -14,11 +16,6 @@ from runtime.supervision.restarts import Backoff
 from runtime.supervision.supervisor import Supervisor, SupervisorConfig
 from runtime.testing import Reports
 from tests.support.puppet import Puppet, be_deaf, hang, virtual
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
-
-    from runtime.actor.actor import Actor
 
 
 async def clean_up(_me: Actor) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import cycle
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,6 +14,7 @@ from trio.testing import MockClock
 from runtime.actor.actor import Actor
 from runtime.actor.lifecycle import PATIENCE
 from runtime.actor.messages import Terminated
+from runtime.actor.ref import ActorRef
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.restarts import Backoff, Failures, Strategy
 from runtime.supervision.supervisor import (
@@ -22,6 +23,7 @@ from runtime.supervision.supervisor import (
     SupervisorConfig,
     endless,
 )
+from runtime.system import ActorSystem
 from runtime.testing import Probe, Reports, open_test_system, seeded_order, wait_settled
 from tests.support.puppet import Puppet, supervise, virtual
 from tests.support.supervisor.cases import ENDS, STARTS, STOPS, A, B, C, Case, Kid, kid
@@ -29,10 +31,6 @@ from tests.support.supervisor.restart_cases import RESTARTS
 from tests.support.supervisor.stage import Crash, CrashError, Stage, sleep_deaf
 from tests.support.supervisor.tree_cases import TREES
 from tests.support.tiers import examples
-
-if TYPE_CHECKING:
-    from runtime.actor.ref import ActorRef
-    from runtime.system import ActorSystem
 
 CASES = (*STARTS, *STOPS, *ENDS, *RESTARTS, *TREES)
 

@@ -6,17 +6,19 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from operator import methodcaller
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import pytest
 import trio
 from hypothesis import given, strategies as st
 
 from runtime import clock
+from runtime.actor.actor import Actor
 from runtime.actor.kernel import Kernel
 from runtime.clock import SystemClock, ThreadTime, had_processor, thread_time
 from runtime.errors import DeadlineError
@@ -26,11 +28,6 @@ from runtime.system import ActorSystem, SystemConfig, open_system
 from runtime.testing import Reports
 from tests.support import puppet
 from tests.support.puppet import Puppet, do
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
-
-    from runtime.actor.actor import Actor
 
 QUICK = WatchdogConfig(period=0.01, limit=0.03)
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import io
 import os
 import resource
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import given, strategies as st
 
 from runtime.telemetry.log_file import Follower, fields_of, log_file, older, read_lines
 from runtime.telemetry.logs import EventLog, Value, is_journal, writing
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-    from pathlib import Path
 
 names = st.from_regex(r"[a-z_]{1,8}", fullmatch=True).filter(
     lambda name: name not in {"time", "level", "part", "event"}

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Iterable
+from typing import cast
 
 import prometheus_client
 import pytest
 import trio
 from hypothesis import given, strategies as st
+from prometheus_client.core import Metric
 from prometheus_client.openmetrics import parser as open_metrics
 from prometheus_client.parser import text_string_to_metric_families
+from trio.testing import MockClock
 
 from runtime.errors import MisuseError
-from runtime.system import open_system
+from runtime.system import ActorSystem, open_system
 from runtime.telemetry.metrics import OTHER, Metrics
 from runtime.testing import wait_settled
 from tests.support.puppet import Puppet, crash, supervise, virtual
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from prometheus_client.core import Metric
-    from trio.testing import MockClock
-
-    from runtime.system import ActorSystem
 
 
 def read(metrics: Metrics) -> dict[str, float]:

@@ -22,32 +22,25 @@ Those that can be judged at once are here; `verdicts.py` has those at the end.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import msgspec
 import trio
 
+from actors.messages.deliveries import Delivery, Draft
+from actors.messages.inbound import Inbound, ModelRequest, ToolContext
 from actors.outbound.retry import WAITED_AFTER
-from actors.rules.groups.routes import Routed, route
+from actors.rules.groups.routes import Routed, RoutingTable, route
 from actors.schedule.occasions import LANES
+from runtime.actor.kernel import Kernel
+from runtime.store.rows import Commit
+from tests.simulation.appointments import Appointments
 from tests.simulation.checks.ledger import Ledger, Message
 from tests.simulation.checks.room_checkers import ASIDE, RoomCheckers
 from tests.simulation.limit import Limit
-from tests.simulation.workload import CANARY, canary
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from actors.messages.deliveries import Delivery, Draft
-    from actors.messages.inbound import Inbound, ModelRequest, ToolContext
-    from actors.rules.groups.routes import RoutingTable
-    from runtime.actor.kernel import Kernel
-    from runtime.store.rows import Commit
-    from tests.simulation.appointments import Appointments
-    from tests.simulation.trace import Trace
-    from tests.simulation.workload import Plan
-
+from tests.simulation.trace import Trace
+from tests.simulation.workload import CANARY, Plan, canary
 
 # Chosen: longer than an actor that died is away: it hands on then what was stored, and
 # dropped meanwhile.

@@ -7,15 +7,12 @@ store what the store did.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Inbound
-
-if TYPE_CHECKING:
-    from runtime.store.rows import Commit
+from runtime.store.rows import Commit
 
 SETTLED = frozenset({"replied", "dropped", "cancelled", "dead"})
 """Terminal states of a message; any other is unsettled."""

@@ -12,20 +12,16 @@ Who is meant is worked out here once more, from the words and the settings alone
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from actors.commands.registry import COMMANDS
 from actors.messages import keys
-from tests.simulation.workload import CANARY, canary
-
-if TYPE_CHECKING:
-    from actors.messages.inbound import Inbound
-    from runtime.store.rows import Append, Commit
-    from tests.simulation.checks.ledger import Ledger
-    from tests.simulation.trace import Trace
-    from tests.simulation.workload import Plan
+from actors.messages.inbound import Inbound
+from runtime.store.rows import Append, Commit
+from tests.simulation.checks.ledger import Ledger
+from tests.simulation.trace import Trace
+from tests.simulation.workload import CANARY, Plan, canary
 
 FIELDS = 5
 """Parts of the name of a conversation."""

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sized
-from typing import TYPE_CHECKING
 
-from actors.messages.deliveries import Owed
+from actors.messages.deliveries import Delivery, Owed
 from actors.messages.state import outcome_of
+from runtime.actor.kernel import Kernel
+from runtime.store.rows import Counts
 from runtime.supervision.keyed import KeyedSupervisor
+from tests.simulation.checks.checkers import Checkers
 from tests.simulation.checks.ledger import RECEIVED, SETTLED
-
-if TYPE_CHECKING:
-    from actors.messages.deliveries import Delivery
-    from runtime.actor.kernel import Kernel
-    from runtime.store.rows import Counts
-    from tests.simulation.checks.checkers import Checkers
-    from tests.simulation.edges.counting import CountingMetrics
-    from tests.simulation.trace import Trace
+from tests.simulation.edges.counting import CountingMetrics
+from tests.simulation.trace import Trace
 
 # Reasons for saying nothing: words in a group that were for nobody here.
 UNSAID = ("dropped", "not_addressed")

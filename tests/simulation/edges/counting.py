@@ -7,14 +7,11 @@ an actor that dies half way.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 import prometheus_client
 
 from runtime.telemetry.metrics import Counter, Gauge, Histogram, Metrics
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 
 class CountingMetrics(Metrics):

@@ -8,31 +8,28 @@ loses what was not written, and loses the news of what was.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 
 from runtime.errors import StoreUnavailableError
-from runtime.store.rows import Committed
+from runtime.store.port import Done
+from runtime.store.rows import (
+    Answered,
+    Commit,
+    Committed,
+    MessageKey,
+    StoredDelivery,
+    StoredEvent,
+    StoredMessage,
+)
 from tests.fakes.store.in_memory import MemoryStore
+from tests.simulation.checks.checkers import Checkers
 from tests.simulation.checks.ledger import words_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from runtime.store.port import Done
-    from runtime.store.rows import (
-        Answered,
-        Commit,
-        MessageKey,
-        StoredDelivery,
-        StoredEvent,
-        StoredMessage,
-    )
-    from tests.simulation.checks.checkers import Checkers
-    from tests.simulation.faults import Faults
-    from tests.simulation.trace import Trace
+from tests.simulation.faults import Faults
+from tests.simulation.trace import Trace
 
 # Chosen: seconds of a flush on a healthy disk, and of one that is slow.
 FLUSH = (0.0, 0.001, 0.004)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import msgspec
 import trio
@@ -10,23 +10,18 @@ import trio
 from actors.errors import ModelBusyError, ModelRefusedError, ToolError
 from actors.messages.inbound import (
     ModelAnswer,
+    ModelRequest,
     ToolCall,
     ToolContext,
     ToolResult,
     ToolSpec,
 )
+from actors.ports import Speak
 from tests.fakes.company.company import FakeModel, Says, heard
-from tests.simulation.workload import CANARY
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from actors.messages.inbound import ModelRequest
-    from actors.ports import Speak
-    from tests.simulation.checks.checkers import Checkers
-    from tests.simulation.faults import Faults
-    from tests.simulation.trace import Trace
-    from tests.simulation.workload import Habit
+from tests.simulation.checks.checkers import Checkers
+from tests.simulation.faults import Faults
+from tests.simulation.trace import Trace
+from tests.simulation.workload import CANARY, Habit
 
 # Chosen: far longer than any turn may take.
 HANGS = 10_000.0

@@ -8,7 +8,7 @@ because people see duplicates even where the runtime does not.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 import msgspec
 import trio
@@ -20,19 +20,15 @@ from actors.errors import (
     DeliveryUnknownError,
     MessageRefusedError,
 )
+from actors.messages.deliveries import Delivery, Draft
 from actors.messages.inbound import Address, Inbound, Quoted
+from actors.transport import Ingress
 from runtime.errors import KernelError
 from tests.fakes.company.company import BrokenPlatformError, Platform
+from tests.simulation.checks.checkers import Checkers
+from tests.simulation.faults import Faults
+from tests.simulation.trace import Trace
 from tests.simulation.workload import Act
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from actors.messages.deliveries import Delivery, Draft
-    from actors.transport import Ingress
-    from tests.simulation.checks.checkers import Checkers
-    from tests.simulation.faults import Faults
-    from tests.simulation.trace import Trace
 
 # Chosen: hands a message in that often before it tells the sender that it failed.
 HANDED_IN = 4

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
@@ -14,19 +14,16 @@ from actors.agents.hired import HiredAgent
 from actors.agents.messages import ListStaff, ReadStaff
 from actors.agents.rows import AGENT, CHANGE
 from actors.journal.parts import entries_of
+from actors.messages.inbound import ModelRequest
 from runtime.errors import StoreUnavailableError
-from runtime.store.rows import Commit
+from runtime.store.port import Done
+from runtime.store.rows import Commit, Committed, StoredEntry
+from runtime.system import ActorSystem
 from tests.fakes.company.company import EPOCH, FakeModel, Says, at_rest, open_company
 from tests.fakes.company.hirers import CARL, Hirers, saying
 from tests.fakes.store.in_memory import MemoryStore
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest
-    from runtime.store.port import Done
-    from runtime.store.rows import Committed, StoredEntry
-    from runtime.system import ActorSystem
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 SHORT = "[UPDATE_AGENT:carl] prompt: You count to ten. [/UPDATE_AGENT]"
 

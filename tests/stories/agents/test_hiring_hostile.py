@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import trio
@@ -13,16 +13,14 @@ from actors.agents.hired import Client, HiredAgent
 from actors.agents.rows import AGENT, CHANGE, CLIENT
 from actors.config.agents import AgentConfig, HiringConfig
 from actors.journal.parts import entries_of
+from actors.messages.inbound import ModelRequest
+from runtime.store.port import Done
 from runtime.store.rows import Commit, decoded
 from tests.fakes.company.company import EPOCH, FakeModel, at_rest, heard, open_company
 from tests.fakes.company.hirers import BOSS, CARL, Hirers, saying
 from tests.fakes.store.in_memory import MemoryStore
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest
-    from runtime.store.port import Done
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 BOTH = f"{CARL}\n[DELEGATE:carl] count the chairs [/DELEGATE]"
 

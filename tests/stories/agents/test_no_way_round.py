@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import trio.testing
 
 from actors.config.access import AgentAccessConfig
 from actors.config.agents import AgentConfig
 from actors.config.collaboration import CollaborationConfig
+from actors.messages.inbound import ModelRequest
 from tests.fakes.company.company import (
     FakeModel,
     Platform,
@@ -18,12 +19,7 @@ from tests.fakes.company.company import (
 )
 from tests.fakes.company.guarded import Guarded
 
-if TYPE_CHECKING:
-    import trio.testing
-
-    from actors.messages.inbound import ModelRequest
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 def office(*, is_direct: bool) -> Guarded:

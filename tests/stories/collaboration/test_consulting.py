@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import trio
@@ -12,7 +13,13 @@ from actors.collaboration import questions as asking_round
 from actors.config.agents import AgentConfig
 from actors.config.collaboration import CollaborationConfig
 from actors.config.limits import LimitsConfig
-from actors.messages.inbound import ToolResult, ToolSpec
+from actors.messages.inbound import (
+    ModelRequest,
+    ToolCall,
+    ToolContext,
+    ToolResult,
+    ToolSpec,
+)
 from actors.rules.prompt.untrusted import unframe
 from tests.fakes.company.company import (
     Cast,
@@ -25,13 +32,8 @@ from tests.fakes.company.company import (
     until,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.messages.inbound import ModelRequest, ToolCall, ToolContext
-
-    Clock = trio.testing.MockClock
-    Talk = Callable[[ModelRequest], str | Says]
+Clock = trio.testing.MockClock
+Talk = Callable[[ModelRequest], str | Says]
 
 AGENTS = ("anna", "ben", "carl")
 

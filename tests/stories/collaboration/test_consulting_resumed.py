@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import pytest
 import trio
@@ -14,6 +12,7 @@ from actors.collaboration import questions as asking_round
 from actors.config.agents import AgentConfig
 from actors.journal.history import Conversation
 from actors.journal.rebuild import Fold
+from actors.messages.inbound import ModelRequest
 from actors.messages.state import RetryPolicy
 from actors.rules.prompt.untrusted import unframe
 from actors.rules.text.secrets import AuditRedaction
@@ -25,14 +24,10 @@ from tests.fakes.company.company import (
     call,
     open_company,
 )
-from tests.fakes.store.crashes import Death, MortalStore, run_through
+from tests.fakes.store.crashes import Death, Moment, MortalStore, run_through
 from tests.support.tiers import examples
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest
-    from tests.fakes.store.crashes import Moment
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 DEATHS: st.SearchStrategy[Death] = st.tuples(
     st.integers(1, 20), st.sampled_from(("before", "after"))

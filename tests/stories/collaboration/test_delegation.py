@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import trio
 import trio.testing
@@ -11,8 +11,8 @@ from hypothesis import given, settings, strategies as st
 from actors.config.agents import AgentConfig
 from actors.config.limits import LimitsConfig
 from actors.delegation.handing import NOT_HANDED_ON
-from actors.messages.deliveries import Owed
-from actors.messages.inbound import Attachment
+from actors.messages.deliveries import Delivery, Owed
+from actors.messages.inbound import Attachment, ModelRequest
 from runtime.testing import seeded_order
 from tests.fakes.company.company import (
     Cast,
@@ -28,13 +28,7 @@ from tests.fakes.company.company import (
 from tests.fakes.media import PNG
 from tests.support.tiers import examples
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.messages.deliveries import Delivery
-    from actors.messages.inbound import ModelRequest
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 AGENTS = ("anna", "ben", "carl")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import trio
@@ -14,6 +15,7 @@ from actors.config.agents import AgentConfig
 from actors.config.collaboration import CollaborationConfig
 from actors.config.limits import LimitsConfig
 from actors.errors import ModelRefusedError
+from actors.messages.inbound import ModelRequest
 from actors.rules.prompt.untrusted import unframe
 from runtime.testing import seeded_order
 from tests.fakes.company.company import (
@@ -27,13 +29,8 @@ from tests.fakes.company.company import (
 )
 from tests.support.tiers import examples
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.messages.inbound import ModelRequest
-
-    Clock = trio.testing.MockClock
-    Talk = Callable[[ModelRequest], str | Says]
+Clock = trio.testing.MockClock
+Talk = Callable[[ModelRequest], str | Says]
 
 
 def pair(talk: Talk, **config: Any) -> Cast:

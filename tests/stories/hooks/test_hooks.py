@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import pytest
 import trio.testing
 
 from actors.config.agents import AgentConfig
-from actors.hooks.chain import BROKEN, Verdict
+from actors.hooks.book import AskHook
+from actors.hooks.chain import BROKEN, Event, Verdict
 from actors.messages.inbound import Inbound
 from connectors.hooks.hook import HOOK, HookError, HookRecord
 from tests.fakes.company.company import (
@@ -22,15 +21,10 @@ from tests.fakes.company.company import (
     open_company,
     until,
 )
-from tests.fakes.company.hooked import hooked, passes, refuses, shouts
+from tests.fakes.company.hooked import Talk, hooked, passes, refuses, shouts
 from tests.fakes.company.shell import Office
 
-if TYPE_CHECKING:
-    from actors.hooks.book import AskHook
-    from actors.hooks.chain import Event
-    from tests.fakes.company.hooked import Talk
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 SENDING = "message_sending"
 

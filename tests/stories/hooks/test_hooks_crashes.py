@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 import trio.testing
 
 from actors import tree as supervisor
 from actors.hooks.asker import HookAsker
-from actors.hooks.chain import LONGEST_PAUSE, Verdict
+from actors.hooks.book import AskHook
+from actors.hooks.chain import LONGEST_PAUSE, Trouble, Verdict
 from actors.inbound.router import Router
 from actors.session.session import Session
 from connectors.hooks import tree
 from connectors.hooks.hook import Hook, HookError
+from runtime.actor.actor import Actor
 from runtime.testing import crash_on
 from tests.fakes.company.company import Cast, at_rest, open_company
 from tests.fakes.company.hooked import hooked, shouts
 from tests.fakes.store.in_memory import MemoryStore
 
-if TYPE_CHECKING:
-    from actors.hooks.book import AskHook
-    from actors.hooks.chain import Trouble
-    from runtime.actor.actor import Actor
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 WORDS = ("one", "two", "three", "four")
 WHO: dict[str, tuple[object, type[Actor]]] = {

@@ -8,7 +8,7 @@ overheard words.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -18,9 +18,10 @@ from actors import names
 from actors.config.agents import AgentConfig
 from actors.config.collaboration import CollaborationConfig
 from actors.config.sessions import BufferingConfig
+from actors.hooks.book import AskHook
 from actors.hooks.chain import Verdict
 from actors.messages.deliveries import Abilities
-from actors.messages.inbound import Attachment, Quoted, TranscriptLine
+from actors.messages.inbound import Attachment, ModelRequest, Quoted, TranscriptLine
 from connectors.config.tools import MediaConfig
 from connectors.media.reader import Reader
 from tests.fakes.company.beating import FIRST, Listed, beating
@@ -37,18 +38,13 @@ from tests.fakes.company.company import (
     open_company,
     until,
 )
-from tests.fakes.company.hooked import hooked, passes, refuses
+from tests.fakes.company.hooked import FakeHook, hooked, passes, refuses
 from tests.fakes.company.minded import Minded
 from tests.fakes.media import FakeDocuments, FakeFetches, FakeTranscriber
 from tests.fakes.models.summing import Notebook, Summer
 from tests.stories.outbound.test_sent_files import sends, stage
 
-if TYPE_CHECKING:
-    from actors.hooks.book import AskHook
-    from actors.messages.inbound import ModelRequest
-    from tests.fakes.company.hooked import FakeHook
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 WORD = "xyzzy4711"
 BOTH = ("message_received", "message_sending")

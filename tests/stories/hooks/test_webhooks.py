@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import trio.testing
 
 from actors.config.access import AgentAccessConfig
 from actors.config.agents import AgentConfig
 from actors.config.limits import LimitsConfig
+from actors.messages.inbound import ModelRequest
 from actors.webhooks.intake import hand_in
+from actors.webhooks.messages import Triggered
 from actors.webhooks.task import read
 from connectors.web.webhooks import trigger_of
+from runtime.system import ActorSystem
 from tests.fakes.company.company import (
     Cast,
     FakeModel,
@@ -22,14 +27,7 @@ from tests.fakes.company.company import (
 from tests.fakes.company.guarded import Guarded
 from tests.fakes.web.webhooks import door
 
-if TYPE_CHECKING:
-    import trio.testing
-
-    from actors.messages.inbound import ModelRequest
-    from actors.webhooks.messages import Triggered
-    from runtime.system import ActorSystem
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 def room() -> Platform:

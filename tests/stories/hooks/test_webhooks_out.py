@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 import trio.testing
@@ -14,6 +14,8 @@ from actors.journal.parts import entries_of
 from actors.rules.markers.actions import Schedule
 from actors.webhooks.messages import Receiver, WebhookMetrics
 from actors.webhooks.retry import PostResult, WebhookRetryPolicy
+from runtime.store.port import Done
+from runtime.store.rows import Commit
 from tests.fakes.company.arranging import arrange
 from tests.fakes.company.company import Cast, FakeModel, Says, at_rest, open_company
 from tests.fakes.company.furnished import changed
@@ -21,11 +23,7 @@ from tests.fakes.company.hirers import CARL, Hirers, saying
 from tests.fakes.company.hooked import hooked, refuses
 from tests.fakes.store.refused_answers import RefusedAnswers
 
-if TYPE_CHECKING:
-    from runtime.store.port import Done
-    from runtime.store.rows import Commit
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 def without_secret(text: str) -> str:

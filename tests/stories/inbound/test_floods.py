@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 import trio
 import trio.testing
 
 from actors.config.sessions import BufferingConfig
+from actors.messages.busy_policies import Overflow
 from actors.messages.deliveries import Abilities
 from tests.fakes.company.company import FakeModel, Says, at_rest, heard, open_company
 from tests.stories.inbound.test_overload import BUSY_CHAT, small, write
 
-if TYPE_CHECKING:
-    from actors.messages.busy_policies import Overflow
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 @pytest.mark.parametrize("overflow", ["new", "oldest"])

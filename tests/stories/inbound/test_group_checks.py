@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import pytest
 import trio
@@ -14,6 +12,7 @@ from actors.config.routes import GroupConfig
 from actors.errors import ModelRefusedError
 from actors.inbound.relevance import MOST_AHEAD, MOST_CHECKS
 from actors.journal.records import CHECK, USAGE, UsageRecord
+from actors.messages.inbound import ModelRequest
 from actors.rules.groups.relevance import SYSTEM
 from tests.fakes.company.company import (
     Cast,
@@ -25,9 +24,6 @@ from tests.fakes.company.company import (
     open_company,
     until,
 )
-
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest
 
 WANTS = GroupConfig(reply_window=5.0, relevance_check=True, broadcast_check=True)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING
 
 import msgspec
 import trio
@@ -13,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from actors.config.agents import AgentConfig
 from actors.config.limits import LimitsConfig
+from actors.messages.inbound import ModelRequest
 from runtime.testing import seeded_order
 from tests.fakes.company.company import (
     Cast,
@@ -25,10 +25,7 @@ from tests.fakes.company.company import (
 )
 from tests.support.tiers import examples
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 class Written(msgspec.Struct, frozen=True):

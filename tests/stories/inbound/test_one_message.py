@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import trio.testing
 from msgspec import structs
 
 from actors.config.agents import AgentConfig
 from actors.errors import ModelBusyError
+from actors.messages.deliveries import Delivery
+from actors.messages.inbound import ModelRequest
+from runtime.actor.kernel import Kernel
 from runtime.store.rows import Counts
 from tests.fakes.company.company import (
     Cast,
@@ -23,12 +24,7 @@ from tests.fakes.company.company import (
 )
 from tests.fakes.store.in_memory import MemoryStore
 
-if TYPE_CHECKING:
-    from actors.messages.deliveries import Delivery
-    from actors.messages.inbound import ModelRequest
-    from runtime.actor.kernel import Kernel
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 class WatchingPlatform(Platform):

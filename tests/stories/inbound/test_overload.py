@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import pytest
 import trio
@@ -21,10 +19,14 @@ from actors.errors import (
 )
 from actors.journal.commits import as_accept, as_enqueue
 from actors.journal.unsettled import COUNT_EVERY
+from actors.messages.inbound import ModelRequest
 from actors.messages.state import RetryPolicy
 from actors.protocol import StopAccepting
+from actors.services import Services
 from connectors.app.shutdown import PAGE, Drain
+from runtime.store.port import Done
 from runtime.store.rows import Commit, Defer, Settle
+from runtime.system import ActorSystem
 from tests.fakes.actors.neighbours import saying, words
 from tests.fakes.company.company import (
     EPOCH,
@@ -40,13 +42,7 @@ from tests.fakes.company.company import (
 from tests.fakes.company.furnished import changed
 from tests.fakes.store.queued_store import QueuedStore
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest
-    from actors.services import Services
-    from runtime.store.port import Done
-    from runtime.system import ActorSystem
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 BUSY_CHAT = ": I have too much to answer in this chat already. Please try again."
 

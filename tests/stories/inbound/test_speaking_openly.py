@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import trio
 import trio.testing
@@ -13,6 +14,7 @@ from actors.config.collaboration import CollaborationConfig
 from actors.config.limits import LimitsConfig
 from actors.config.routes import GroupConfig
 from actors.messages.deliveries import Owed
+from actors.messages.inbound import ModelRequest
 from runtime.testing import seeded_order
 from tests.fakes.company.company import (
     Cast,
@@ -26,13 +28,8 @@ from tests.fakes.company.company import (
 )
 from tests.support.tiers import examples
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.messages.inbound import ModelRequest
-
-    Clock = trio.testing.MockClock
-    Talk = Callable[[ModelRequest], str | Says]
+Clock = trio.testing.MockClock
+Talk = Callable[[ModelRequest], str | Says]
 
 AGENTS = ("anna", "ben", "carl")
 

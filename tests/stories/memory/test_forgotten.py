@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
@@ -12,6 +12,7 @@ from actors.config.agents import UNLESS_TOLD, AgentConfig
 from actors.config.memory import MemoryConfig
 from actors.config.sessions import CompactionConfig
 from actors.journal.unsettled import newest_id
+from actors.messages.inbound import ModelRequest
 from runtime.ids import IdSource
 from tests.fakes.company.company import (
     FakeModel,
@@ -24,10 +25,7 @@ from tests.fakes.company.company import (
 from tests.fakes.company.minded import Minded
 from tests.fakes.models.summing import task_of
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 ZOE = "person:fake/zoe"
 WORDS = ("nuts", "cats", "tea")

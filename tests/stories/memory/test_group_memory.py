@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pytest
 import trio
@@ -10,6 +10,7 @@ import trio.testing
 
 from actors.config.agents import UNLESS_TOLD, AgentConfig
 from actors.config.sessions import CompactionConfig, SessionConfig
+from actors.messages.inbound import ModelRequest
 from tests.fakes.company.company import (
     FakeModel,
     Platform,
@@ -22,10 +23,7 @@ from tests.fakes.company.company import (
 from tests.fakes.company.minded import Minded
 from tests.fakes.models.summing import task_of
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 GROUP, MEMBER = "chat:group/room/", "chat:group/room//zoe"
 EVES = "chat:group/room//eve"

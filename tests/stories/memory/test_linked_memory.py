@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
+import trio.testing
 
 from actors.config.agents import AgentConfig
+from actors.messages.inbound import ModelRequest
 from actors.people.identity import MOST_ALIASES
 from tests.fakes.company.company import (
     FakeModel,
@@ -18,12 +20,7 @@ from tests.fakes.company.company import (
 )
 from tests.fakes.company.minded import Minded
 
-if TYPE_CHECKING:
-    import trio.testing
-
-    from actors.messages.inbound import ModelRequest
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 TOOLS = ("memory_search", "save_memory")
 NUTS = "[MEMORY:sticky] allergic to nuts [/MEMORY]"

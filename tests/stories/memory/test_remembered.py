@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import trio
 import trio.testing
@@ -11,8 +10,11 @@ import trio.testing
 from actors.config.memory import MemoryConfig
 from actors.journal.parts import entries_of
 from actors.memory.kit import MemoryKit, MemoryMetrics
+from actors.messages.inbound import ModelRequest
 from actors.people.rows import PERSON
-from runtime.store.facts import FactListing
+from actors.services import Services
+from runtime.store.facts import FactListing, StoredFact
+from runtime.store.rows import Commit, Committed
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.company.company import EPOCH, FakeModel, at_rest, heard, open_company
 from tests.fakes.company.desked import Desked
@@ -20,13 +22,7 @@ from tests.fakes.company.furnished import changed
 from tests.fakes.memory.memory import ZOE
 from tests.fakes.store.in_memory import MemoryStore
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest
-    from actors.services import Services
-    from runtime.store.facts import StoredFact
-    from runtime.store.rows import Commit, Committed
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 SAVES = "Noted. [MEMORY:user_preference] Likes green tea with honey [/MEMORY]"
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,7 +14,13 @@ import trio.testing
 from actors import names
 from actors.config.agents import AgentConfig
 from actors.config.memory import MemoryConfig
-from actors.messages.inbound import ToolCall, ToolResult, ToolSpec
+from actors.messages.inbound import (
+    ModelRequest,
+    ToolCall,
+    ToolContext,
+    ToolResult,
+    ToolSpec,
+)
 from actors.schedule.rows import KIND
 from connectors.app.assembly import load_voices
 from runtime.ids import IdSource
@@ -35,12 +42,7 @@ from tests.fakes.models.summing import task_of
 from tests.fakes.store.crashes import MortalStore, run_until_death
 from tests.fakes.store.in_memory import MemoryFacts, MemoryStore
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.messages.inbound import ModelRequest, ToolContext
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 ZOE, EVE, ROOM = "person:fake/zoe", "person:fake/eve", "chat:group/room/"
 NUTS = "[MEMORY:sticky] allergic to nuts [/MEMORY]"

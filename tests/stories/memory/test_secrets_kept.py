@@ -6,7 +6,7 @@ a model that remembers, searches, hands on, schedules and sums up all it hears.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 import trio
@@ -27,11 +27,7 @@ from tests.fakes.company.crowd import (
     strangers,
 )
 from tests.fakes.company.gossip import secrets
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.fakes.company.minded import Minded
+from tests.fakes.company.minded import Minded
 
 Clock = trio.testing.MockClock
 

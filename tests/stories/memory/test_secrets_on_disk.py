@@ -9,8 +9,10 @@ scheduled.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import cast
 
 import apsw
 import pytest
@@ -39,13 +41,8 @@ from tests.fakes.company.crowd import (
     strangers,
 )
 from tests.fakes.company.gossip import secrets
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from tests.fakes.company.minded import Minded
-    from tests.fakes.store.in_memory import MemoryStore
+from tests.fakes.company.minded import Minded
+from tests.fakes.store.in_memory import MemoryStore
 
 Clock = trio.testing.MockClock
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import pytest
 import trio
@@ -15,13 +15,11 @@ from actors.config.limits import LimitsConfig
 from actors.errors import ModelBusyError, ModelError, ModelFault, ModelRefusedError
 from actors.messages.state import RetryPolicy
 from actors.models.accounts import LET_IN, SHUT_OUT
+from actors.services import Furnishing
 from tests.fakes.company.company import Says, at_rest, call, open_company, until
 from tests.fakes.models.accounts import Pooled
 
-if TYPE_CHECKING:
-    from actors.services import Furnishing
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 SMART = {"anna": AgentConfig(model="smart")}
 OWN_FAULT = ("bad_request", "content", "context", "vision")

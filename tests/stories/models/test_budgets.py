@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -19,15 +19,12 @@ from actors.models.budget import Budget, Limit
 from actors.models.messages import ReplaceCatalogue
 from actors.models.spending import CALL
 from runtime.errors import StoreUnavailableError
-from runtime.store.rows import Commit, Record
+from runtime.store.rows import Commit, Record, StoredRecord
 from tests.fakes.company.company import Says, at_rest, call, open_company, until
 from tests.fakes.models.accounts import Pooled
 from tests.fakes.store.in_memory import MemoryStore
 
-if TYPE_CHECKING:
-    from runtime.store.rows import StoredRecord
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 SMART = {name: AgentConfig(model="smart", max_tokens=1) for name in ("anna", "ben")}
 EACH_CALL = 0.5

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
 import h11
 import httpx
@@ -12,20 +12,14 @@ import trio.testing
 
 from actors.config.agents import AgentConfig
 from actors.messages.state import RetryPolicy
-from tests.actors.models.test_model_faults import FAULTS
+from actors.models.catalogue import Catalogue
+from tests.actors.models.test_model_faults import FAULTS, Fault
 from tests.fakes.company.company import at_rest, open_company
 from tests.fakes.models.accounts import Pooled
-from tests.fakes.models.dialects import MANNERS
+from tests.fakes.models.dialects import MANNERS, Manner
 from tests.fakes.models.sayings import KEY
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from actors.models.catalogue import Catalogue
-    from tests.actors.models.test_model_faults import Fault
-    from tests.fakes.models.dialects import Manner
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 STRANGE = ("127.0.0.1", "http", "HTTP", "refused the request", "smart-1")
 """What people never read: where a model is, and what its provider says."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 import trio.testing
@@ -10,14 +10,12 @@ import trio.testing
 from actors.config.agents import AgentConfig
 from actors.config.routes import HintConfig, RoutingConfig
 from actors.errors import ModelBusyError
+from actors.messages.inbound import ModelRequest
 from actors.messages.state import RetryPolicy
 from tests.fakes.company.company import Says, at_rest, call, heard, open_company, until
 from tests.fakes.models.accounts import Account, Pooled
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 PLAN = "1. read it\n2. write it"
 ROUTING = RoutingConfig(classify=True, cheap="cheap", strong="smart")

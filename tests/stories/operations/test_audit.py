@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 import pytest
@@ -15,12 +15,15 @@ from actors.config.limits import AuditConfig
 from actors.errors import ModelBusyError, ModelRefusedError
 from actors.inbound.connector import MOST_REFUSALS, ConnectorIngress
 from actors.journal.records import AuditRecord, ConversationRecord, UsageRecord
-from actors.messages.inbound import Usage
+from actors.messages.deliveries import Delivery
+from actors.messages.inbound import ModelRequest, Usage
 from actors.messages.keys import chat_partition
 from actors.messages.state import RetryPolicy
 from actors.messages.usage import Spent
-from actors.models.catalogue import Prices, of_one
+from actors.models.catalogue import Catalogue, Prices, of_one
+from actors.services import Services
 from actors.transport import RefusedAttempt
+from runtime.system import ActorSystem
 from tests.fakes.company.company import (
     EPOCH,
     Cast,
@@ -35,14 +38,7 @@ from tests.fakes.company.company import (
 )
 from tests.fakes.company.furnished import changed
 
-if TYPE_CHECKING:
-    from actors.messages.deliveries import Delivery
-    from actors.messages.inbound import ModelRequest
-    from actors.models.catalogue import Catalogue
-    from actors.services import Services
-    from runtime.system import ActorSystem
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 SECRET = "hunter2"  # noqa: S105  it is one for this test only
 T = TypeVar("T", AuditRecord, ConversationRecord, UsageRecord)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 import trio
 import trio.testing
 
+from actors.messages.inbound import ModelRequest
 from actors.messages.state import RetryPolicy
 from runtime.store.rows import BY_HAND
 from tests.fakes.company.arranging import arrange
@@ -25,10 +25,7 @@ from tests.fakes.company.company import (
 from tests.stories.schedule.test_beside import DUE, TASK
 from tests.stories.session.test_retries import SORRY, BusyModel
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import trio
@@ -10,6 +11,7 @@ import trio.testing
 
 from actors import names, tree as supervisor
 from actors.agents.agent import Agent
+from actors.agents.persona import Persona
 from actors.config.agents import AgentConfig
 from actors.config.limits import LimitsConfig
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
@@ -19,7 +21,10 @@ from actors.messages.keys import parse_key
 from actors.models.limiter import Limiter
 from actors.outbound.courier import Courier
 from actors.protocol import Hear, TurnEnded
+from actors.rules.prompt.brief import PersonaFiles
+from actors.services import Services
 from actors.session.session import Session
+from runtime.actor.actor import Actor
 from runtime.testing import CrashError, crash_on
 from tests.fakes.company.company import (
     Cast,
@@ -32,15 +37,7 @@ from tests.fakes.company.company import (
     until,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.agents.persona import Persona
-    from actors.rules.prompt.brief import PersonaFiles
-    from actors.services import Services
-    from runtime.actor.actor import Actor
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 SORRY = ": ⚠️ I could not take this message. Please try again later."
 EVERY_THIRD = tuple(range(3, 300, 3))

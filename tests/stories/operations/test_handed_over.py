@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 import trio
 import trio.testing
@@ -18,8 +16,7 @@ from tests.stories.hooks.test_webhooks_out import Ear
 from tests.stories.memory.test_remembered import Rememberers, kept
 from tests.stories.people.test_strangers import make_cast
 
-if TYPE_CHECKING:
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 MOMENT = 5.0
 """Seconds: longer than the keeper waits between two looks."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import trio
 import trio.testing
 from hypothesis import given, settings, strategies as st
 
 from actors import names
+from actors.messages.inbound import ModelAnswer, ModelRequest
 from actors.models.catalogue import of_one
 from actors.models.messages import ReplaceCatalogue
+from actors.ports import Speak
+from runtime.system import ActorSystem
 from tests.fakes.company.company import (
     Cast,
     FakeModel,
@@ -21,12 +22,7 @@ from tests.fakes.company.company import (
 )
 from tests.support.tiers import examples
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelAnswer, ModelRequest
-    from actors.ports import Speak
-    from runtime.system import ActorSystem
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 CHATS = 8
 

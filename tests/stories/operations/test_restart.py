@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 import trio
 import trio.testing
@@ -11,6 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from actors.config.agents import AgentConfig
 from actors.errors import DeliveryBusyError
+from actors.messages.inbound import ModelRequest
 from runtime.testing import seeded_order
 from tests.fakes.company.company import (
     Cast,
@@ -23,10 +22,7 @@ from tests.fakes.company.company import (
 )
 from tests.support.tiers import examples
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 async def test_a_message_that_was_being_answered_is_answered_after_a_restart(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import trio
@@ -18,9 +19,11 @@ from actors.agents.roster import ConfiguredStaff
 from actors.config.agents import AgentConfig
 from actors.config.limits import LimitsConfig
 from actors.config.sessions import BufferingConfig
+from actors.messages.inbound import ModelRequest
 from actors.models.limiter import LOOK_EVERY
 from actors.rules.groups.routes import routing_table
-from actors.tree import tree
+from actors.tree import Company, tree
+from runtime.system import ActorSystem
 from runtime.testing import open_test_system
 from tests.fakes.company.company import (
     Cast,
@@ -31,14 +34,7 @@ from tests.fakes.company.company import (
     heard,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from actors.messages.inbound import ModelRequest
-    from actors.tree import Company
-    from runtime.system import ActorSystem
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 def slowly(request: ModelRequest) -> Says:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import trio
 import trio.testing
@@ -21,8 +20,7 @@ from tests.fakes.company.company import (
 )
 from tests.support.tiers import examples
 
-if TYPE_CHECKING:
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 TEXT = (
     "Hello [DELEGATE:ben] a secret task [/DELEGATE] and <tool_call>{}</tool_call>"

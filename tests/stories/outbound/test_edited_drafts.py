@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import trio
 import trio.testing
 from hypothesis import example, given, settings, strategies as st
@@ -12,6 +10,8 @@ from msgspec import structs
 from actors.config.presence import PresenceConfig
 from actors.errors import DeliveryBusyError, DeliveryUnknownError, ModelBusyError
 from actors.journal.splitting import split
+from actors.messages.deliveries import Abilities
+from actors.messages.inbound import ModelRequest
 from actors.messages.state import RetryPolicy
 from runtime.testing import seeded_order
 from tests.fakes.chat.presence import EDITS, Screen
@@ -30,11 +30,7 @@ from tests.fakes.store.crashes import Moment, MortalStore, run_through
 from tests.stories.outbound.test_drafts import cut
 from tests.support.tiers import examples
 
-if TYPE_CHECKING:
-    from actors.messages.deliveries import Abilities
-    from actors.messages.inbound import ModelRequest
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 CODE = "\n".join(f"    line = {number}" for number in range(12))
 TEXT = f"Here it is:\n\n```python\n{CODE}\n```\n\nThat is all of it, as far as I know."

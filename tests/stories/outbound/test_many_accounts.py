@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import trio
 import trio.testing
 
+from actors.transport import Ingress, Listening
 from tests.fakes.company.company import Cast, Platform, at_rest, open_company, until
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from actors.transport import Ingress, Listening
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 class Account:

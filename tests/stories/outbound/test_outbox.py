@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import pytest
 import trio
@@ -11,6 +11,7 @@ import trio.testing
 
 from actors.errors import DeliveryBusyError, DeliveryUnknownError
 from actors.messages.deliveries import Abilities, Delivery, Draft
+from actors.outbound.retry import OnUnknown
 from tests.fakes.company.company import (
     Cast,
     FakeModel,
@@ -22,12 +23,9 @@ from tests.fakes.company.company import (
     until,
 )
 from tests.fakes.store.crashes import Moment, MortalStore, run_through, run_until_death
+from tests.fakes.store.in_memory import MemoryStore
 
-if TYPE_CHECKING:
-    from actors.outbound.retry import OnUnknown
-    from tests.fakes.store.in_memory import MemoryStore
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 PLAIN = Abilities()
 ABLE = Abilities(can_look_up=True)

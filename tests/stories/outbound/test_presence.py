@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
@@ -13,11 +14,12 @@ from msgspec import structs
 
 from actors import names
 from actors.config.limits import LimitsConfig
-from actors.config.presence import PresenceConfig
+from actors.config.presence import PresenceConfig, Statuses
 from actors.config.routes import RoutingConfig
 from actors.errors import DeliveryBusyError, ModelBusyError
 from actors.journal.commits import as_accept
 from actors.messages.deliveries import Abilities
+from actors.messages.inbound import ModelRequest
 from actors.protocol import Route
 from runtime.store.rows import Commit
 from tests.fakes.actors.neighbours import words
@@ -34,13 +36,7 @@ from tests.fakes.company.company import (
 from tests.fakes.company.shell import OLGA, Office
 from tests.stories.models.test_routing import PLAN, ROUTING, make_cast
 
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
-    from actors.config.presence import Statuses
-    from actors.messages.inbound import ModelRequest
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 QUIET = PresenceConfig(drafts=False)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import pytest
 import trio
@@ -13,7 +11,14 @@ from actors.config.agents import AgentConfig
 from actors.config.collaboration import CollaborationConfig
 from actors.errors import DeliveryRefusedError
 from actors.messages.deliveries import Abilities, Delivery, TakesFiles
-from actors.messages.inbound import Image, ToolResult, ToolSpec
+from actors.messages.inbound import (
+    Image,
+    ModelRequest,
+    ToolCall,
+    ToolContext,
+    ToolResult,
+    ToolSpec,
+)
 from tests.fakes.company.company import (
     Cast,
     FakeModel,
@@ -26,14 +31,10 @@ from tests.fakes.company.company import (
     open_company,
 )
 from tests.fakes.media import PNG
-from tests.fakes.store.crashes import MortalStore, run_through
+from tests.fakes.store.crashes import Moment, MortalStore, run_through
 from tests.fakes.tools.sent_files import FakeEnclosures
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest, ToolCall, ToolContext
-    from tests.fakes.store.crashes import Moment
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 TAKES = Abilities(is_idempotent=True, files=TakesFiles(max_bytes=100, max_caption=20))
 FILES = {"a.png": PNG, "b.pdf": b"%PDF-1.4", "c.bin": b"\0" * 200}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 import trio
 import trio.testing
@@ -21,8 +19,7 @@ from actors.errors import (
 from tests.fakes.company.company import Says, at_rest, open_company
 from tests.stories.outbound.test_presence import cast_of
 
-if TYPE_CHECKING:
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 @pytest.mark.parametrize(

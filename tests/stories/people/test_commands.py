@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
@@ -13,11 +13,12 @@ from actors.commands.models import label
 from actors.config.access import CommandsConfig
 from actors.config.agents import AgentConfig
 from actors.config.routes import GroupConfig
+from actors.messages.inbound import ModelRequest
 from actors.models.catalogue import Catalogue
 from actors.models.messages import ListedModel
 from actors.models.pool import ModelOffer
 from runtime.store.facts import SaveFact
-from runtime.store.rows import Commit, Record
+from runtime.store.rows import Commit, Counts, Record
 from tests.fakes.company.company import (
     FakeModel,
     Platform,
@@ -29,11 +30,7 @@ from tests.fakes.company.company import (
 from tests.fakes.company.desked import Desked
 from tests.fakes.store.in_memory import MemoryStore
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest
-    from runtime.store.rows import Counts
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 ZOE = "fake/zoe"
 GROUP = partial(Platform, "group", is_direct=False)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pytest
 import trio
 import trio.testing
 
@@ -18,16 +19,12 @@ from actors.people.identity import LONGEST_PERSONALITY, Person
 from actors.people.lookup import ChangePerson, FindPerson
 from actors.people.people import HOLDS_FOR
 from actors.rules.text.translations import Voices
+from runtime.store.rows import StoredEntry
 from tests.fakes.company.company import Platform, at_rest, open_company
 from tests.fakes.company.desked import Desked
 from tests.fakes.store.in_memory import MemoryStore
 
-if TYPE_CHECKING:
-    import pytest
-
-    from runtime.store.rows import StoredEntry
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 GERMAN = "Hallo, kannst du mir bitte sagen, wie das Wetter heute ist?"
 SPANISH = "Hola, necesito ayuda con mi pedido porque todavía no ha llegado."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
@@ -14,17 +14,15 @@ from actors import names
 from actors.config.access import AccessConfig, AgentAccessConfig
 from actors.config.agents import AgentConfig
 from actors.journal.records import AUDIT
+from actors.messages.deliveries import Delivery
+from actors.messages.inbound import ModelRequest
 from actors.people import pairing_rows
 from actors.people.guests import ReadGuests
 from actors.people.pairing_rules import DAY
 from tests.fakes.company.company import Platform, Says, at_rest, open_company
 from tests.fakes.company.guarded import Guarded
 
-if TYPE_CHECKING:
-    from actors.messages.deliveries import Delivery
-    from actors.messages.inbound import ModelRequest
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 PAIRING = AccessConfig(people="pairing")
 WORDS = "what I write is nobody else's business"

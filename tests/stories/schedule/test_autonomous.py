@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import trio
 import trio.testing
 
 from actors import names
-from actors.messages.inbound import ToolResult, ToolSpec
+from actors.messages.inbound import (
+    ModelRequest,
+    ToolCall,
+    ToolContext,
+    ToolResult,
+    ToolSpec,
+)
 from actors.schedule.appointments import plan_name
 from actors.schedule.messages import AppointmentsChanged
 from actors.schedule.rows import KIND, SLOT, SlotRecord, as_entry
@@ -19,10 +23,7 @@ from tests.fakes.company.by_itself import HOURLY, IDLE, NAME, ByItself, acts, pl
 from tests.fakes.company.company import Says, at_rest, call, open_company
 from tests.fakes.store.crashes import MortalStore
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest, ToolCall, ToolContext
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 HOUR = 3600.0
 

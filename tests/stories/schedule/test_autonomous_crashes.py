@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
 import trio
 import trio.testing
 
-from actors.messages.inbound import ToolResult, ToolSpec
+from actors.messages.inbound import (
+    ModelRequest,
+    ToolCall,
+    ToolContext,
+    ToolResult,
+    ToolSpec,
+)
 from tests.fakes.company.by_itself import HOURLY, ByItself, acts, planned
 from tests.fakes.company.company import Says, at_rest, call, open_company
-from tests.fakes.store.crashes import MortalStore
+from tests.fakes.store.crashes import Death, Moment, MortalStore
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest, ToolCall, ToolContext
-    from tests.fakes.store.crashes import Death, Moment
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 HOUR = 3600.0
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import trio
 import trio.testing
 
+from actors.messages.inbound import ModelRequest
 from actors.rules.markers.actions import Schedule
 from tests.fakes.company.arranging import arrange
 from tests.fakes.company.company import (
@@ -18,10 +17,7 @@ from tests.fakes.company.company import (
     until,
 )
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 # The mock clock's zero: Tue 2023-11-14 22:13:20 UTC.
 TASK = Schedule("sum up the news", "2023-11-14 23:00", is_action=True)

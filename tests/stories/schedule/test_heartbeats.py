@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -13,6 +12,7 @@ import trio.testing
 from actors import names
 from actors.config.agents import AgentConfig
 from actors.config.schedule import QuietConfig, SchedulerConfig
+from actors.messages.inbound import ModelRequest
 from actors.models.limiter import IsWorking
 from actors.rules.markers.actions import AddHeartbeatItem, RemoveHeartbeatItem, Schedule
 from actors.schedule.rows import SLOT, SlotRecord
@@ -21,10 +21,7 @@ from tests.fakes.company.arranging import arrange, kept
 from tests.fakes.company.beating import FIRST, PERIOD, Listed, beating, due
 from tests.fakes.company.company import EPOCH, Says, at_rest, heard, open_company
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 DOMAINS = "## Email\n- bills\n## Garden\n- frost\n## Press\n- news"
 

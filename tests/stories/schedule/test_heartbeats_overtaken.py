@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import trio
 import trio.testing
@@ -11,15 +9,13 @@ import trio.testing
 from actors.journal.parts import entries_of
 from actors.schedule.rows import KIND
 from runtime.errors import SequenceConflictError
+from runtime.store.rows import Commit, Committed
 from tests.fakes.company.arranging import kept
 from tests.fakes.company.beating import Listed, beating
 from tests.fakes.company.company import open_company
 from tests.fakes.store.in_memory import MemoryStore
 
-if TYPE_CHECKING:
-    from runtime.store.rows import Commit, Committed
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 class Overtaken(MemoryStore):

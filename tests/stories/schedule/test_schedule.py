@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import trio
 import trio.testing
 
@@ -27,8 +25,7 @@ from tests.fakes.company.arranging import arrange, kept
 from tests.fakes.company.company import Cast, FakeModel, Says, at_rest, open_company
 from tests.support.puppet import virtual
 
-if TYPE_CHECKING:
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 # The mock clock's zero: Tue 2023-11-14 22:13:20 UTC.
 ROSES = Schedule("water the roses", "in 20 minutes")

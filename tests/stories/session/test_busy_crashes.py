@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import msgspec
 import pytest
@@ -15,7 +15,13 @@ from actors.config.agents import AgentConfig
 from actors.config.sessions import BufferingConfig
 from actors.journal.records import AuditRecord
 from actors.messages.busy_policies import HEADER, BusyPolicy
-from actors.messages.inbound import ToolResult, ToolSpec
+from actors.messages.inbound import (
+    ModelRequest,
+    ToolCall,
+    ToolContext,
+    ToolResult,
+    ToolSpec,
+)
 from actors.messages.state import RetryPolicy
 from runtime.store.rows import Commit, Settle
 from tests.fakes.company.company import (
@@ -36,10 +42,7 @@ from tests.fakes.store.crashes import (
 )
 from tests.support.tiers import examples
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest, ToolCall, ToolContext
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 POLICIES: tuple[BusyPolicy, ...] = get_args(BusyPolicy)
 WORDS = ("one", "two", "three", "four")

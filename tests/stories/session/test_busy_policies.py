@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import trio
 import trio.testing
@@ -13,7 +11,14 @@ from actors.config.limits import LimitsConfig
 from actors.config.sessions import BufferingConfig, BusyPolicyConfig, WatchdogConfig
 from actors.journal.records import AuditRecord
 from actors.messages.busy_policies import HEADER
-from actors.messages.inbound import Attachment, ToolResult, ToolSpec
+from actors.messages.inbound import (
+    Attachment,
+    ModelRequest,
+    ToolCall,
+    ToolContext,
+    ToolResult,
+    ToolSpec,
+)
 from tests.fakes.company.company import (
     Cast,
     FakeModel,
@@ -26,10 +31,7 @@ from tests.fakes.company.company import (
     until,
 )
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest, ToolCall, ToolContext
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 FOLLOWUP = BufferingConfig(policy="followup")
 DEBOUNCED = BufferingConfig(policy="followup", debounce=2.0, longest_debounce=5.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -17,8 +17,10 @@ from actors.journal.history import Compacted, Flushed, Reset
 from actors.journal.rebuild import Fold, compare
 from actors.journal.records import UsageRecord
 from actors.memory import forgetting
+from actors.messages.inbound import ModelRequest
 from actors.rules.prompt import compaction
 from runtime.errors import StoreUnavailableError
+from runtime.store.rows import StoredEntry
 from tests.fakes.company.company import (
     Cast,
     FakeModel,
@@ -29,10 +31,6 @@ from tests.fakes.company.company import (
 )
 from tests.fakes.models.summing import Notebook, Summer, chapters, kept, talk, task_of
 from tests.fakes.store.in_memory import MemoryStore
-
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest
-    from runtime.store.rows import StoredEntry
 
 Clock = trio.testing.MockClock
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
@@ -14,12 +14,10 @@ from actors.config.limits import LimitsConfig
 from actors.config.sessions import CompactionConfig, SessionConfig
 from actors.journal.history import Flushed, Reset
 from runtime.errors import StoreUnavailableError
+from runtime.store.rows import StoredRecord
 from tests.fakes.company.company import EPOCH, Cast, Says, at_rest, open_company
 from tests.fakes.models.summing import Notebook, Summer, chapters, kept, talk
 from tests.fakes.store.in_memory import MemoryStore
-
-if TYPE_CHECKING:
-    from runtime.store.rows import StoredRecord
 
 Clock = trio.testing.MockClock
 

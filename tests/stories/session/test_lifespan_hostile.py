@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 import trio.testing
@@ -13,14 +13,12 @@ from actors.config.sessions import CompactionConfig, SessionConfig
 from actors.journal.history import Reset
 from actors.protocol import ShortenPrompt
 from runtime.errors import MisuseError
+from runtime.store.rows import Commit
 from tests.fakes.actors.room import RefusingStore
 from tests.fakes.company.company import Cast, Says, at_rest, open_company
 from tests.fakes.models.summing import Notebook, Summer, chapters, talk, task_of
 
-if TYPE_CHECKING:
-    from runtime.store.rows import Commit
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 def make_cast(model: Summer, sessions: SessionConfig, **fields: Any) -> Cast:

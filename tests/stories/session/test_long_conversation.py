@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import TYPE_CHECKING
+
+import trio.testing
 
 from actors.config.agents import AgentConfig
 from actors.config.memory import MemoryConfig
@@ -11,20 +12,15 @@ from actors.config.prompt import ContextConfig
 from actors.config.sessions import CompactionConfig
 from actors.journal.commits import as_journal
 from actors.journal.history import Compacted, Exchanged, History
-from actors.messages.inbound import TranscriptLine
+from actors.messages.inbound import ModelRequest, TranscriptLine
+from runtime.store.rows import StoredEvent
 from tests.fakes.company.company import at_rest, heard, open_company
 from tests.fakes.company.gossip import whole
 from tests.fakes.company.minded import Minded
 from tests.fakes.models.summing import Summer, chapters, task_of
 from tests.fakes.store.in_memory import MemoryStore
 
-if TYPE_CHECKING:
-    import trio.testing
-
-    from actors.messages.inbound import ModelRequest
-    from runtime.store.rows import StoredEvent
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 STREAM = "anna/fake/room//zoe"
 LONG = "so many words " * 10

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
@@ -11,6 +11,7 @@ import trio.testing
 from actors.config.limits import LimitsConfig
 from actors.config.sessions import BufferingConfig, WatchdogConfig
 from actors.errors import ModelBusyError
+from actors.messages.inbound import ModelRequest
 from actors.messages.state import RetryPolicy
 from actors.turn.machine import ASK_LATER
 from tests.fakes.company.company import (
@@ -25,10 +26,7 @@ from tests.fakes.company.company import (
 )
 from tests.fakes.company.shell import TIMEOUT, Office
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 QUIET = WatchdogConfig().quiet_after
 PEOPLE = ("bob", "cora", "dan", "eve")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
@@ -10,6 +10,8 @@ import trio.testing
 from hypothesis import example, given, settings, strategies as st
 
 from actors.config.limits import LimitsConfig
+from actors.messages.inbound import ModelRequest
+from runtime.system import ActorSystem
 from tests.fakes.company.company import (
     FakeModel,
     Says,
@@ -21,11 +23,7 @@ from tests.fakes.company.company import (
 from tests.fakes.company.shell import Office
 from tests.support.tiers import examples
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest
-    from runtime.system import ActorSystem
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 MOST = 2
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import pytest
 import trio
@@ -12,13 +12,11 @@ from actors.config.access import CommandsConfig
 from actors.config.sessions import BufferingConfig, BusyPolicyConfig
 from actors.messages.busy_policies import BusyPolicy
 from actors.messages.deliveries import Abilities
+from actors.messages.inbound import ModelRequest
 from tests.fakes.company.company import FakeModel, Says, at_rest, heard, open_company
 from tests.fakes.company.desked import Desked
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 POLICIES: tuple[BusyPolicy, ...] = get_args(BusyPolicy)
 ALONE = [["one"], ["two"], ["three"]]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import trio
 import trio.testing
 
 from actors.config.sessions import SessionConfig
 from actors.errors import ModelRefusedError
+from actors.messages.inbound import ModelRequest
 from actors.turn.stream import resume_of, resume_token_of
 from tests.fakes.company.company import (
     Cast,
@@ -18,9 +17,6 @@ from tests.fakes.company.company import (
     heard,
     open_company,
 )
-
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest
 
 Clock = trio.testing.MockClock
 

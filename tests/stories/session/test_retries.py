@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -15,7 +14,13 @@ from actors.config.sessions import BufferingConfig
 from actors.errors import ModelBusyError, ModelRefusedError
 from actors.journal.records import UsageRecord
 from actors.messages.deliveries import Abilities
-from actors.messages.inbound import ToolResult, ToolSpec
+from actors.messages.inbound import (
+    ModelRequest,
+    ToolCall,
+    ToolContext,
+    ToolResult,
+    ToolSpec,
+)
 from actors.messages.state import RetryPolicy
 from actors.turn.round import NOBODY
 from runtime.testing import CrashError
@@ -31,10 +36,7 @@ from tests.fakes.company.company import (
     until,
 )
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest, ToolCall, ToolContext
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 NOTICE = (
     ": The model cannot answer now: overloaded\n\n"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import pytest
 import trio.testing
@@ -11,7 +9,7 @@ import trio.testing
 from actors.config.agents import AgentConfig
 from actors.config.limits import LimitsConfig
 from actors.journal.records import UsageRecord
-from actors.messages.inbound import Usage
+from actors.messages.inbound import ModelRequest, Usage
 from tests.fakes.company.company import (
     Cast,
     FakeModel,
@@ -24,10 +22,7 @@ from tests.fakes.company.company import (
 )
 from tests.fakes.store.refused_answers import RefusedAnswers
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelRequest
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 STOPPED = ": (stopped)"
 

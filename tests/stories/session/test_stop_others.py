@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import trio
 import trio.testing
@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 from actors import names
 from actors.config.agents import AgentConfig
 from actors.messages.deliveries import Owed
+from actors.messages.inbound import Inbound, ModelRequest
 from runtime.testing import seeded_order
 from tests.fakes.company.company import (
     Cast,
@@ -25,12 +26,7 @@ from tests.fakes.company.company import (
 from tests.fakes.store.refused_answers import RefusedAnswers
 from tests.support.tiers import examples
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.messages.inbound import Inbound, ModelRequest
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 AGENTS = ("anna", "ben", "carl")
 ELSEWHERE = (

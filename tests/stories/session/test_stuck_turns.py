@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import pytest
 import trio
@@ -13,8 +13,17 @@ from actors import names
 from actors.config.agents import AgentConfig
 from actors.config.sessions import BufferingConfig, WatchdogConfig
 from actors.messages.busy_policies import BusyPolicy
-from actors.messages.inbound import ToolResult, ToolSpec
+from actors.messages.inbound import (
+    ModelAnswer,
+    ModelRequest,
+    ToolCall,
+    ToolContext,
+    ToolResult,
+    ToolSpec,
+)
+from actors.ports import Speak
 from actors.session.watchdog import CheckTurnEnded
+from runtime.system import ActorSystem
 from tests.fakes.company.company import (
     Cast,
     FakeModel,
@@ -26,12 +35,7 @@ from tests.fakes.company.company import (
     until,
 )
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import ModelAnswer, ModelRequest, ToolCall, ToolContext
-    from actors.ports import Speak
-    from runtime.system import ActorSystem
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 WATCH = WatchdogConfig(
     quiet_after=0.0, long_after=30.0, stalled_after=60.0, stuck_after=100.0

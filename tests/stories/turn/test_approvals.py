@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -15,7 +15,8 @@ from actors.approvals.board import DecideQuestion, ReadQuestions
 from actors.config.agents import AgentConfig
 from actors.config.limits import ApprovalConfig
 from actors.config.sessions import SessionConfig
-from actors.messages.deliveries import Abilities
+from actors.messages.deliveries import Abilities, Delivery
+from actors.messages.inbound import ModelRequest, ToolContext
 from actors.messages.keys import chat_partition
 from actors.outbound.hints import encode_hint, take_hint
 from actors.ports import Offer
@@ -34,13 +35,7 @@ from tests.fakes.company.company import (
 )
 from tests.fakes.company.shell import OLGA, TIMEOUT, Office, Shell
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from actors.messages.deliveries import Delivery
-    from actors.messages.inbound import ModelRequest, ToolContext
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 class Server:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 import trio
 import trio.testing
 
+from actors.messages.deliveries import Delivery
 from tests.fakes.company.company import Platform, at_rest, open_company, until
 from tests.fakes.company.shell import Office
 from tests.fakes.store.crashes import Death, Moment, MortalStore, run_through
 
-if TYPE_CHECKING:
-    from actors.messages.deliveries import Delivery
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 async def cut_off(office: Office, *, after_yes: bool = False) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 import trio
@@ -10,7 +10,7 @@ import trio.testing
 
 from actors.config.limits import LimitsConfig
 from actors.errors import ModelRefusedError
-from actors.messages.inbound import Attachment, Media
+from actors.messages.inbound import Attachment, Media, ModelRequest
 from actors.turn.turn import TIMED_OUT
 from connectors.config.tools import MediaConfig
 from connectors.media.reader import Reader
@@ -23,11 +23,6 @@ from tests.fakes.company.company import (
     open_company,
 )
 from tests.fakes.media import OGG, PNG, FakeDocuments, FakeFetches, FakeTranscriber
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from actors.messages.inbound import ModelRequest
 
 Clock = trio.testing.MockClock
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import msgspec
 import pytest
@@ -12,7 +12,13 @@ import trio.testing
 from hypothesis import given, settings, strategies as st
 
 from actors.config.agents import AgentConfig
-from actors.messages.inbound import ToolResult, ToolSpec
+from actors.messages.inbound import (
+    ModelRequest,
+    ToolCall,
+    ToolContext,
+    ToolResult,
+    ToolSpec,
+)
 from actors.messages.state import RetryPolicy
 from actors.turn.machine import ToolReturned
 from actors.turn.tools import IN_DOUBT
@@ -35,12 +41,7 @@ from tests.fakes.store.crashes import (
 )
 from tests.support.tiers import examples
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.messages.inbound import ModelRequest, ToolCall, ToolContext
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 DEATHS: st.SearchStrategy[Death] = st.tuples(
     st.integers(1, 40), st.sampled_from(("before", "after"))

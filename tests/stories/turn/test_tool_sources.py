@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
+from trio.testing import MockClock
 
 from actors.config.agents import AgentConfig
-from actors.messages.inbound import ToolResult, ToolSpec
+from actors.messages.inbound import (
+    ModelRequest,
+    ToolCall,
+    ToolContext,
+    ToolResult,
+    ToolSpec,
+)
 from actors.ports import Offer
 from tests.fakes.company.company import (
     Cast,
@@ -18,11 +23,6 @@ from tests.fakes.company.company import (
     heard,
     open_company,
 )
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
-
-    from actors.messages.inbound import ModelRequest, ToolCall, ToolContext
 
 
 class Named:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 import pytest
 import trio
@@ -13,7 +12,7 @@ from actors.config.agents import AgentConfig
 from actors.config.limits import LimitsConfig
 from actors.config.sessions import WatchdogConfig
 from actors.errors import ModelBusyError, ModelRefusedError, ToolError
-from actors.messages.inbound import ToolResult, ToolSpec
+from actors.messages.inbound import ToolCall, ToolContext, ToolResult, ToolSpec
 from runtime.errors import StoreUnavailableError
 from tests.fakes.company.company import (
     Cast,
@@ -26,10 +25,7 @@ from tests.fakes.company.company import (
     until,
 )
 
-if TYPE_CHECKING:
-    from actors.messages.inbound import ToolCall, ToolContext
-
-    Clock = trio.testing.MockClock
+Clock = trio.testing.MockClock
 
 
 class BugError(Exception):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 
@@ -22,9 +23,6 @@ from tests.fakes.discord.server import DiscordServer
 from tests.fakes.discord.world import CHANNEL, ZOE
 from tests.fakes.tools.sent_files import SentFiles
 from tests.support.transport_parts import transport_parts
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
 
 READY_AFTER = 0.05
 HEART = "keep-alive-handler"

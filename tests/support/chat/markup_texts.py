@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
 from connectors.chat.discord.markup import Discord
-from connectors.chat.markup.dialect import Plain
+from connectors.chat.markup.dialect import Dialect, Plain
 from connectors.chat.qq.markup import QQ
 from connectors.chat.slack.markup import Slack
 from connectors.chat.telegram.markup import Telegram
 from connectors.chat.whatsapp.markup import WhatsApp
-
-if TYPE_CHECKING:
-    from connectors.chat.markup.dialect import Dialect
 
 DIALECTS: dict[str, Dialect] = {
     "discord": Discord(),

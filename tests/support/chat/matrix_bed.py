@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import trio
 import trio.testing
@@ -19,9 +19,6 @@ from tests.fakes.chat.ingress import FakeIngress
 from tests.fakes.matrix.homeserver import BASE, FakeHomeserver
 from tests.fakes.tools.sent_files import SentFiles
 from tests.support.transport_parts import transport_parts
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
 
 ANNA, BEN, ZOE, SAM = "@anna:hs.test", "@ben:hs.test", "@zoe:hs.test", "@sam:hs.test"
 ROOM = "!crew:hs.test"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 
@@ -18,9 +19,6 @@ from tests.fakes.qq.gateway import Gateway, open_gateway
 from tests.fakes.qq.server import API, FILES, TOKENS, FakeQQ
 from tests.fakes.tools.sent_files import SentFiles
 from tests.support.transport_parts import transport_parts
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
 
 ANNA, BEN = "1001", "1002"
 IDS = {"anna": ANNA, "ben": BEN}

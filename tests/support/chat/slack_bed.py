@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import trio
 import trio.testing
@@ -11,6 +11,7 @@ import trio.testing
 from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address
 from connectors.chat.platforms import Gates
+from connectors.chat.slack.account import SlackWire
 from connectors.chat.slack.platform import SlackAccountConfig, SlackConfig
 from connectors.chat.slack.transport import SlackTransport
 from runtime.secret import Secret
@@ -21,11 +22,6 @@ from tests.fakes.slack.workspace import FakeSlack
 from tests.fakes.tools.sent_files import SentFiles
 from tests.support.chat.matrix_bed import KeptBookmarks
 from tests.support.transport_parts import transport_parts
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
-
-    from connectors.chat.slack.account import SlackWire
 
 ANNA, BEN, ZOE, SAM = "UANNA", "UBEN", "UZOE", "USAM"
 CREW, DIRECT = "C1CREW", "D1ANNA"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import trio
 import trio.testing
@@ -18,14 +18,10 @@ from runtime.telemetry.metrics import Metrics
 from tests.fakes.chat.ingress import FakeIngress
 from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.telegram.api import BASE, FakeTelegram
+from tests.fakes.telegram.chats import FakeBot, Json
 from tests.fakes.tools.sent_files import SentFiles
 from tests.fakes.web.backstage import FakeCompany
 from tests.support.transport_parts import transport_parts
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
-
-    from tests.fakes.telegram.chats import FakeBot, Json
 
 ZOE: Json = {"id": 1, "is_bot": False, "first_name": "Zoe", "username": "zoe_1"}
 SAM: Json = {"id": 2, "is_bot": False, "first_name": "Sam"}

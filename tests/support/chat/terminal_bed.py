@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import trio
 import trio.testing
 
 from actors.messages.deliveries import Delivery, Draft
+from actors.messages.inbound import Inbound
 from connectors.chat.terminal.client import (
+    Face,
     FromCompany,
     TerminalClient,
     TerminalHello,
@@ -27,13 +30,6 @@ from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.tools.sent_files import SentFiles
 from tests.fakes.web.backstage import FakeCompany
 from tests.support.transport_parts import transport_parts
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
-
-    from actors.messages.inbound import Inbound
-    from connectors.chat.terminal.client import Face
 
 PIPE = PlainSettings(is_interactive=False)
 TYPED = PlainSettings()

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import trio
 import trio.testing
 
 from actors.messages.deliveries import Delivery, Draft
+from actors.messages.inbound import Inbound
 from connectors.chat.websocket.platform import WebSocketConfig
+from connectors.chat.websocket.session import SocketShared
 from connectors.chat.websocket.transport import WebSocketTransport
+from connectors.web.peers import Peers
+from runtime.store.port import Store
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.chat.ingress import FakeIngress
 from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.websocket.client import SocketClient
 from tests.support.transport_parts import transport_parts
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from actors.messages.inbound import Inbound
-    from connectors.chat.websocket.session import SocketShared
-    from connectors.web.peers import Peers
-    from runtime.store.port import Store
 
 ZOE = "zoe-2f1c6f0e-0000-4000-8000-000000000001"
 SAM = "sam-2f1c6f0e-0000-4000-8000-000000000002"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 
@@ -19,9 +20,6 @@ from tests.fakes.chat.ingress import FakeIngress
 from tests.fakes.tools.sent_files import SentFiles
 from tests.fakes.whatsapp.graph import BASE, SECRET, FakeGraph, sign
 from tests.support.transport_parts import transport_parts
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
 
 ANNA, BEN = "1001", "1002"
 IDS = {"anna": ANNA, "ben": BEN}

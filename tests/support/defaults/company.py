@@ -8,22 +8,17 @@ kill leaves.
 from __future__ import annotations
 
 import shutil
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from connectors.app.app import open_app
+import trio.testing
+
+from connectors.app.app import App, open_app
 from connectors.settings.load import load_app
 from runtime.clock import SystemClock
+from tests.support.defaults.places import Place
 from tests.support.defaults.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    import trio.testing
-
-    from connectors.app.app import App
-    from tests.support.defaults.places import Place
 
 CONFIG = Path(__file__).parents[3] / "config"
 LONG = "\n\n".join(

@@ -8,17 +8,22 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from base64 import b64encode
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import httpx
 import trio
 
-from connectors.chat.platforms import serving
+from connectors.app.app import App
+from connectors.chat.platforms import MakeTransport, serving
 from connectors.chat.terminal.client import TerminalClient, TerminalHello
 from connectors.chat.terminal.plain import PlainChat, PlainSettings
+from connectors.chat.terminal.transport import TerminalTransport
+from connectors.config.app import AppConfig
+from connectors.web.page.transport import PageTransport
 from runtime import __version__
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
@@ -29,16 +34,6 @@ from tests.fakes.web.page import ANNA as ANNA_PAGE, JSON, PageBed, form_of, said
 from tests.fakes.websocket.client import SocketClient
 from tests.support.defaults.places import Place, Said
 from tests.support.defaults.waiting import PATIENCE
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
-
-    from connectors.app.app import App
-    from connectors.chat.platforms import MakeTransport
-    from connectors.chat.terminal.transport import TerminalTransport
-    from connectors.config.app import AppConfig
-    from connectors.web.page.transport import PageTransport
-
 
 BASE64 = b64encode(PNG).decode()
 PICTURE = f"data:image/png;base64,{BASE64}"

@@ -8,43 +8,42 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
+import httpx
 import trio
 
+from connectors.app.app import App
 from connectors.chat.accounts import ConnectorShelf, StoredBookmarks
 from connectors.chat.discord.listener import StoredDiscordBookmarks
+from connectors.chat.discord.platform import DiscordConfig
 from connectors.chat.discord.transport import DiscordTransport
-from connectors.chat.platforms import PlatformCall, serving
+from connectors.chat.platforms import (
+    MakeTransport,
+    PlatformCall,
+    TransportParts,
+    serving,
+)
+from connectors.chat.slack.platform import SlackConfig
 from connectors.chat.slack.transport import MARKS, SlackTransport
 from connectors.chat.whatsapp.inbound import WhatsAppWebhooks
+from connectors.config.app import AppConfig
 from tests.fakes.discord.world import CHANNEL
 from tests.fakes.matrix.homeserver import FakeHomeserver
 from tests.fakes.media import PNG
+from tests.fakes.qq.gateway import Gateway
 from tests.fakes.qq.server import API, FILES
 from tests.fakes.slack.line import FakeWire
 from tests.fakes.slack.workspace import FakeSlack
 from tests.fakes.telegram.api import FakeTelegram
 from tests.fakes.whatsapp.graph import SECRET, FakeGraph, sign
-from tests.support.chat.discord_bed import READY_AFTER
+from tests.support.chat.discord_bed import READY_AFTER, DiscordBed
 from tests.support.chat.whatsapp_bed import TOKEN
 from tests.support.defaults.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
-
-    import httpx
-
-    from connectors.app.app import App
-    from connectors.chat.discord.platform import DiscordConfig
-    from connectors.chat.platforms import MakeTransport, TransportParts
-    from connectors.chat.slack.platform import SlackConfig
-    from connectors.config.app import AppConfig
-    from tests.fakes.qq.gateway import Gateway
-    from tests.support.chat.discord_bed import DiscordBed
 
 PEOPLE = ("owner", "colleague", "stranger")
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
 import trio
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 PATIENCE = 1_200.0
 """Seconds of the company's time, which is faster than the machine's: a minute of that.

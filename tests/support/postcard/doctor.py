@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+
+import httpx
 
 from connectors.admin.probes import ABOUT, Finding, Probe
 from tests.support.postcard.office import OFFICES, Office
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import httpx
-
-    from tests.support.postcard.platform import PostcardConfig
+from tests.support.postcard.platform import PostcardConfig
 
 
 def probes(

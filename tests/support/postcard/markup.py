@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from connectors.chat.markup.dialect import Plain
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from connectors.chat.markup.dialect import Mark
+from connectors.chat.markup.dialect import Mark, Plain
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator, Mapping
+from typing import Annotated
 
 from msgspec import Meta
 
@@ -10,14 +11,9 @@ from actors.config.access import AccessConfig
 from actors.rules.prompt.texts import ReplyStyle
 from actors.rules.text.measure import Measure
 from connectors.chat.platforms import Platform, PlatformLimits
-from connectors.config.app import ConnectorConfig
+from connectors.config.app import AppConfig, ConnectorConfig
 from connectors.config.checks import unknown
 from runtime.config.loader import Complaint
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from connectors.config.app import AppConfig
 
 
 class PostcardConfig(ConnectorConfig, frozen=True, tag="postcard"):

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import trio
 
-from connectors.chat.platforms import platform_in
+from connectors.chat.platforms import TransportParts, platform_in
 from tests.fakes.chat.ingress import FakeIngress
 from tests.support.postcard.office import OFFICES, Office
 from tests.support.postcard.platform import PostcardConfig
-
-if TYPE_CHECKING:
-    from connectors.chat.platforms import TransportParts
 
 
 class PostcardStage:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from actors.errors import (
     ChatError,
@@ -11,23 +11,18 @@ from actors.errors import (
     MessageRefusedError,
     StoppingError,
 )
-from actors.messages.deliveries import Abilities
+from actors.messages.deliveries import Abilities, Delivery, Draft, Typing
 from actors.messages.inbound import Address, Inbound
+from actors.transport import Ingress
 from connectors.chat.accounts import Family, PlatformCounters, PlatformMetrics
 from connectors.chat.inbound import words_of
 from connectors.chat.markup.render import rendered
+from connectors.chat.platforms import TransportParts
 from connectors.files.blobs import bytes_of
 from runtime.errors import KernelError
 from tests.support.postcard.markup import Postcard
-from tests.support.postcard.office import OFFICES, Office
-from tests.support.postcard.platform import PLATFORM
-
-if TYPE_CHECKING:
-    from actors.messages.deliveries import Delivery, Draft, Typing
-    from actors.transport import Ingress
-    from connectors.chat.platforms import TransportParts
-    from tests.support.postcard.office import Card
-    from tests.support.postcard.platform import PostcardConfig
+from tests.support.postcard.office import OFFICES, Card, Office
+from tests.support.postcard.platform import PLATFORM, PostcardConfig
 
 METRICS = partial(
     PlatformCounters,

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import shutil
 import sys
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from types import FrameType
-    from typing import Self
+from pathlib import Path
+from types import FrameType
+from typing import Self
 
 
 class Cuts:

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+import apsw
 import trio
 
 from runtime.postgresql.store import PostgresqlStore
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore
+from runtime.store.port import Store
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.store.postgresql import emptied
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import apsw
-
-    from runtime.store.port import Store
 
 NAMES = ("memory", "sqlite", "postgresql")
 

@@ -10,17 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterable
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
+import apsw
 import pytest
 
 from runtime.sql import write as sql_rows
 from runtime.store.facts import SaveFact
 from runtime.store.rows import Commit, Committed
 from tests.fakes.store.in_memory import Rows
-
-if TYPE_CHECKING:
-    import apsw
 
 Touched = set[tuple[str, int]]
 """What kind of row, and its part."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from runtime.store.facts import FactListing, SaveFact
+from runtime.store.facts import FactChange, FactListing, SaveFact
+from runtime.store.port import Store
 from runtime.store.rows import (
     Accept,
     Append,
@@ -18,10 +19,6 @@ from runtime.store.rows import (
     StoredDelivery,
     StoredMessage,
 )
-
-if TYPE_CHECKING:
-    from runtime.store.facts import FactChange
-    from runtime.store.port import Store
 
 ANNA = "person:cli/anna"
 NOW = 1_700_000_000.0

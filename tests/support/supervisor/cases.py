@@ -6,16 +6,13 @@ instant. In a log, a number is the second at which something happened, if not at
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from runtime.supervision.restarts import Backoff, RestartKind, Strategy
 from runtime.supervision.supervisor import SupervisorConfig
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 STEADY = Backoff(jitter=0.0)
 

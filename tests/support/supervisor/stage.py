@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pykka
 import trio
 import trio.testing
 
 from runtime.actor.actor import Actor
+from runtime.actor.ref import ActorRef
 from runtime.errors import DeclineStart, KernelError
 from runtime.supervision.child import ChildSpec
 from runtime.supervision.supervisor import (
@@ -20,13 +22,8 @@ from runtime.supervision.supervisor import (
     Supervisor,
     SupervisorConfig,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from runtime.actor.ref import ActorRef
-    from runtime.system import ActorSystem
-    from tests.support.supervisor.cases import Case, Kid
+from runtime.system import ActorSystem
+from tests.support.supervisor.cases import Case, Kid
 
 PATIENT = 1e6
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hypothesis import given
 
 from actors.config.access import AgentAccessConfig
+from actors.messages.inbound import Inbound
 from actors.rules.groups.access import EVERYBODY, agent_access
 from actors.rules.groups.activation import REASONS, Situation, judge
 from actors.rules.groups.explain import OUTCOMES, explain
@@ -19,9 +18,6 @@ from tests.actors.rules.groups.test_activation import (
     table,
     tables,
 )
-
-if TYPE_CHECKING:
-    from actors.messages.inbound import Inbound
 
 ORDER = ["own", "present", "bot", "never", *REASONS, "deference", "check"]
 

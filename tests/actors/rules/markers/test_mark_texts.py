@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import pytest
 from msgspec.structs import replace
@@ -13,12 +13,9 @@ from actors.config.prompt import ContextConfig, LayerBudgets
 from actors.rules.markers import descriptions as mark_texts, tags
 from actors.rules.markers.actions import FAMILY
 from actors.rules.markers.parser import parse
+from actors.rules.markers.tags import Family
 from actors.rules.prompt.brief import Brief
-from actors.rules.prompt.build import build
-
-if TYPE_CHECKING:
-    from actors.rules.markers.tags import Family
-    from actors.rules.prompt.build import Layer
+from actors.rules.prompt.build import Layer, build
 
 ALL: frozenset[Family] = frozenset(get_args(MarkerFamily))
 BRIEF = Brief(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import re
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import example, given, strategies as st
@@ -21,10 +20,8 @@ from actors.rules.markers.parser import (
     parse,
 )
 from actors.rules.markers.sanitizer import Sanitizer
+from actors.rules.markers.stage import Block
 from actors.rules.markers.tags import LINES
-
-if TYPE_CHECKING:
-    from actors.rules.markers.stage import Block
 
 # Written apart from the rule's own patterns, so that one mistake is not in both.
 COMPLETE_MARKER = re.compile(

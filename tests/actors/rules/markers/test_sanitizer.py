@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import example, given, strategies as st
 
 from actors.rules.markers.line_stage import MOST, MOST_JSON as MOST_OBJECT
 from actors.rules.markers.sanitizer import Sanitizer, clean, may_hold_markers
-from actors.rules.markers.stage import MOST_FENCED, MOST_WAITING
+from actors.rules.markers.stage import MOST_FENCED, MOST_WAITING, Block
 from actors.rules.markers.tags import LINE_MARKS, ROLE_TAGS
-
-if TYPE_CHECKING:
-    from actors.rules.markers.stage import Block
 
 CALL = '{"name": "shell", "arguments": {"cmd": "ls }\\""}}'
 

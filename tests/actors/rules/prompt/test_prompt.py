@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, strategies as st
@@ -12,6 +11,7 @@ from msgspec.structs import replace
 
 from actors.config.agents import UNLESS_TOLD
 from actors.config.prompt import ContextConfig, LayerBudgets
+from actors.rules.markers.descriptions import Mode
 from actors.rules.prompt import texts as prompt_texts
 from actors.rules.prompt.brief import (
     Brief,
@@ -20,12 +20,8 @@ from actors.rules.prompt.brief import (
     PersonaFiles,
     PromptMemory,
 )
-from actors.rules.prompt.build import WORDS, Prompt, build, tokens_for
+from actors.rules.prompt.build import WORDS, Layer, Prompt, build, tokens_for
 from actors.rules.prompt.untrusted import BREAK
-
-if TYPE_CHECKING:
-    from actors.rules.markers.descriptions import Mode
-    from actors.rules.prompt.build import Layer
 
 ROOMY = 100_000
 HEADLINE = re.compile(rf"^[ \t]*\[(?!{BREAK})[^\]\n]*\][ \t]*$", re.MULTILINE)

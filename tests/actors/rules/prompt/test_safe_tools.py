@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from actors.config.collaboration import ToolsThere
 from actors.messages.inbound import ToolSpec
 from actors.rules.prompt.tools import OF_COLLEAGUES, is_safe
-
-if TYPE_CHECKING:
-    from actors.config.collaboration import ToolsThere
 
 
 def tool(name: str, effect: Any) -> ToolSpec:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import string
-from typing import TYPE_CHECKING
+from uuid import UUID
 
 import pytest
 from hypothesis import given, strategies as st
 
 from actors.rules.text.secrets import MOST_LOGGED, SHOWN, excerpt, redacted
-
-if TYPE_CHECKING:
-    from uuid import UUID
 
 # Put together here, so that no scanner takes this file for a leak.
 MIXED = "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF"

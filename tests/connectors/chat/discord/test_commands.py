@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 import trio
 import trio.testing
@@ -12,9 +12,6 @@ from actors.commands.registry import COMMANDS
 from actors.errors import OverloadedError
 from tests.fakes.discord.world import CHANNEL, ZOE
 from tests.support.chat.discord_bed import DiscordBed, delivery, open_bed
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 MODEL = {"name": "model", "options": [{"type": 3, "name": "text", "value": "big"}]}
 HELP = {"name": "help"}

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import trio
 
 from connectors.app.app import open_app
 from connectors.chat.platforms import serving
+from connectors.config.app import AppConfig
 from connectors.settings.load import load_app
 from tests.fakes.discord.world import CHANNEL, ZOE
 from tests.support.chat.discord_bed import DiscordBed, open_bed
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-    from pathlib import Path
-
-    from connectors.config.app import AppConfig
 
 SETTINGS = """\
 owners = ["discord/{zoe}"]

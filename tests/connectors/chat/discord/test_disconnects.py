@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,9 +12,6 @@ from actors.errors import DeliveryBusyError, DeliveryUnknownError
 from tests.fakes.discord.server import Fault
 from tests.fakes.discord.world import ADMINS, CHANNEL, ZOE
 from tests.support.chat.discord_bed import DiscordBed, delivery, open_bed
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 LABELS = {"connector": "discord", "account": "anna"}
 ODD = json.dumps({"op": 0, "t": "GUILD_ROLE_UPDATE", "s": 99, "d": {"guild_id": None}})

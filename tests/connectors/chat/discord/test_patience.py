@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pytest
 import trio
+from trio.testing import MockClock
 
+from connectors.chat.discord.client import DiscordAccount
 from connectors.chat.discord.events import Channel
 from connectors.chat.discord.listener import (
     PAGE_WITHIN,
@@ -14,11 +16,6 @@ from connectors.chat.discord.listener import (
     asked_to_wait,
 )
 from connectors.chat.requests import BusyError, LostError, PlatformError, RefusedError
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
-
-    from connectors.chat.discord.client import DiscordAccount
 
 CHANNEL = Channel("1", 9)
 

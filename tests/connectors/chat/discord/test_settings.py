@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from connectors.chat.platforms import serving
 from connectors.settings.load import load_app
 from runtime.errors import SettingsError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BASE = """\
 owners = ["discord/123456789012345678"]

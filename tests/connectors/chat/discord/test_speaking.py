@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from msgspec import structs
 
@@ -11,11 +9,8 @@ from actors.errors import DeliveryRefusedError
 from actors.messages.deliveries import Reaction, Typing
 from actors.messages.inbound import Address
 from connectors.chat.discord.senders import REMEMBERED_FOR
-from tests.fakes.discord.world import CHANNEL, ZOE
+from tests.fakes.discord.world import CHANNEL, ZOE, Json
 from tests.support.chat.discord_bed import DiscordBed, delivery, open_bed
-
-if TYPE_CHECKING:
-    from tests.fakes.discord.world import Json
 
 
 def last(bed: DiscordBed) -> Json:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import trio
 
-from connectors.app.app import open_app
+from connectors.app.app import App, open_app
 from connectors.chat.platforms import serving
 from connectors.settings.load import load_app
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from connectors.app.app import App
 
 SETTINGS = """\
 [store]

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 import trio
+from trio.testing import MockClock
 
 from connectors.chat.matrix.rooms import ROOM_WITHIN
 from tests.fakes.matrix.homeserver import refusal
 from tests.support.chat.matrix_bed import ANNA, ROOM, SAM, ZOE, MatrixBed
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
 
 SICK = "!sick:hs.test"
 FAULT = refusal(502, "M_UNKNOWN")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import httpx
 import pytest
 import trio
 from msgspec import structs
+from trio.testing import MockClock
 
 from actors.errors import OverloadedError
 from actors.messages.inbound import Attachment, Quoted
@@ -15,9 +14,6 @@ from connectors.chat.matrix.rooms import ANSWERED_WITHIN
 from connectors.chat.requests import TRIED_WITHIN
 from tests.fakes.matrix.homeserver import refusal
 from tests.support.chat.matrix_bed import ANNA, BEN, ROOM, SAM, ZOE, MatrixBed, delivery
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
 
 WORD = "open sesame"
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from trio.testing import MockClock
 
 from actors.config.access import AccessConfig
 from connectors.chat.inbound import LONGEST_NAME
@@ -21,9 +22,6 @@ from connectors.chat.requests import (
     ShutOutError,
 )
 from tests.support.chat.matrix_bed import ANNA, BEN, SAM, ZOE
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
 
 USERS = {ANNA: "anna", BEN: "ben"}
 Json = dict[str, Any]

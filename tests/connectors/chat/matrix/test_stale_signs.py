@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import httpx
 import trio.testing
+from trio.testing import MockClock
 
 from actors.config.presence import ConnectorPresence, PresenceConfig
 from actors.messages.deliveries import Reaction
 from actors.messages.inbound import Address
 from actors.transport import Earlier
 from tests.support.chat.matrix_bed import ANNA, ROOM, SAM, ZOE, MatrixBed
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
 
 SHOWN = PresenceConfig(connectors={"matrix": ConnectorPresence(reactions=True)})
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import httpx
 import pytest
 import trio
 import trio.testing
+from trio.testing import MockClock
 
 from actors.errors import MessageRefusedError, OverloadedError, StoppingError
+from connectors.chat.matrix.account import MatrixAccount
 from runtime.errors import MisuseError, StoreUnavailableError
 from tests.fakes.matrix.homeserver import refusal
 from tests.support.chat.matrix_bed import ANNA, BEN, ROOM, SAM, ZOE, MatrixBed, delivery
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
-
-    from connectors.chat.matrix.account import MatrixAccount
 
 
 def texts(bed: MatrixBed) -> list[str]:

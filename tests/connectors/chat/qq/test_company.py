@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from connectors.app.app import open_app
 from connectors.chat.platforms import serving
+from connectors.config.app import AppConfig
 from connectors.settings.load import load_app
 from tests.fakes.qq.gateway import open_gateway
 from tests.fakes.qq.server import LOGIN_PATH, FakeQQ
 from tests.fakes.telegram.server import on_a_socket
 from tests.support.chat.qq_bed import ANNA, ZOE
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from connectors.config.app import AppConfig
 
 SETTINGS = """\
 [store]

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
 
 from runtime.errors import StoreUnavailableError
 from tests.fakes.qq.gateway import INVALID, RECONNECT
-from tests.support.chat.qq_bed import ANNA, open_qq
+from tests.support.chat.qq_bed import ANNA, QQBed, open_qq
 
-if TYPE_CHECKING:
-    from tests.support.chat.qq_bed import QQBed
-
-Script = Callable[["QQBed"], Awaitable[None]]
+Script = Callable[[QQBed], Awaitable[None]]
 
 
 async def drop(bed: QQBed) -> None:

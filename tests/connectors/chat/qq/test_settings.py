@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 import pytest
 
+from connectors.admin.probes import Finding
 from connectors.chat.platforms import serving
 from connectors.commands.doctor.main import connector_probes
 from connectors.config.app import AppConfig
 from connectors.settings.load import load_app
 from runtime.errors import SettingsError
-from tests.support.chat.qq_bed import ANNA, open_qq
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from connectors.admin.probes import Finding
-    from tests.support.chat.qq_bed import QQBed
+from tests.support.chat.qq_bed import ANNA, QQBed, open_qq
 
 BASE = """\
 owners = ["qq/E4F4AEA33253A2797FB897C50B81D7ED"]

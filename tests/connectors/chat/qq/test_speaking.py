@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
@@ -12,10 +12,7 @@ from actors.messages.inbound import Address
 from connectors.chat.qq.transport import number_of
 from tests.fakes.media import PNG
 from tests.fakes.qq.server import FILES, refusal
-from tests.support.chat.qq_bed import ANNA, BEN, GROUP, ZOE, delivery, open_qq
-
-if TYPE_CHECKING:
-    from tests.support.chat.qq_bed import QQBed
+from tests.support.chat.qq_bed import ANNA, BEN, GROUP, ZOE, QQBed, delivery, open_qq
 
 THERE = Address("qq", f"{ANNA}:channel:100010")
 

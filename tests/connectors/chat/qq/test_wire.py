@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 import trio
 import trio.testing
+from trio.testing import MockClock
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import (
     AcceptConnection,
@@ -20,9 +19,6 @@ from wsproto.events import (
 
 from connectors.chat.qq.listener import MOST_MESSAGE, GatewaySocket, open_socket
 from connectors.chat.requests import BusyError, LostError
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
 
 
 class Server:

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import hmac
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 from urllib.parse import urlencode
 
 import pytest
 import trio
 import trio.testing
 from slack_sdk.signature import SignatureVerifier
+from trio.testing import MockClock
 
 from connectors.chat.platforms import PlatformAnswer, PlatformCall, SignedGate
 from connectors.chat.slack.listener import WINDOW, signed
 from runtime.clock import SystemClock
 from tests.fakes.slack.replies import Json, event_body, pressed
 from tests.support.chat.slack_bed import ANNA, CREW, SIGNING, ZOE, SlackBed
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from trio.testing import MockClock
 
 PLACE = ("slack", "anna")
 

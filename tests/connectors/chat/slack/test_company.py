@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 import trio
 
-from connectors.app.app import open_app
+from connectors.app.app import App, open_app
 from connectors.asyncio_bridge.bridge import Bridge
 from connectors.chat.platforms import serving
 from connectors.chat.slack.listener import signed
@@ -19,14 +20,8 @@ from connectors.web.openai.transport import HttpTransport
 from runtime.clock import SystemClock
 from tests.fakes.slack.replies import event_body
 from tests.fakes.slack.server import serving as serving_slack
+from tests.fakes.slack.workspace import FakeSlack
 from tests.support.chat.slack_bed import CREW, DIRECT, SIGNING, ZOE, SlackBed
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
-    from pathlib import Path
-
-    from connectors.app.app import App
-    from tests.fakes.slack.workspace import FakeSlack
 
 SETTINGS = """\
 [store]

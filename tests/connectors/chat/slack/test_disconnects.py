@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from actors.errors import OverloadedError
 from connectors.chat.inbound import MOST_WAITING
 from connectors.chat.requests import LostError
 from runtime.errors import StoreUnavailableError
 from tests.fakes.slack.replies import Reply, refusal
+from tests.fakes.slack.workspace import App
 from tests.support.chat.slack_bed import ANNA, CREW, ZOE, SlackBed
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from trio.testing import MockClock
-
-    from tests.fakes.slack.workspace import App
 
 OPEN, HISTORY = "apps.connections.open", "conversations.history"
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 import trio
 import trio.testing
+from trio.testing import MockClock
 
-from actors.messages.inbound import Address, Quoted
+from actors.messages.inbound import Address, Inbound, Quoted
 from connectors.chat.inbound import MOST_IN_ALL, NO_ROOM
 from connectors.chat.markup.dialect import UNKNOWN
 from connectors.chat.requests import LostError
 from runtime.errors import StoreUnavailableError
-from tests.fakes.slack.replies import Reply, pressed
+from tests.fakes.slack.replies import Json, Reply, pressed
 from tests.support.chat.slack_bed import (
     ANNA,
     BEN,
@@ -24,12 +23,6 @@ from tests.support.chat.slack_bed import (
     SlackBed,
     delivery,
 )
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
-
-    from actors.messages.inbound import Inbound
-    from tests.fakes.slack.replies import Json
 
 LATER = "4000000000.000001"
 PICTURE = "https://files.slack.com/files-pri/T1-F1/cat.png"

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec import structs
 
+from connectors.admin.probes import Finding
 from connectors.asyncio_bridge.bridge import Bridge
 from connectors.chat.slack.doctor import NEEDED, probe
 from tests.fakes.slack.replies import ok, refusal
 from tests.fakes.slack.server import serving
 from tests.support.chat.slack_bed import SlackBed
-
-if TYPE_CHECKING:
-    from connectors.admin.probes import Finding
 
 
 async def probed(bed: SlackBed) -> dict[str, list[Finding]]:

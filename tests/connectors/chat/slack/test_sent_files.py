@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 import trio
@@ -19,9 +19,6 @@ from tests.fakes.media import PNG
 from tests.fakes.slack.replies import Reply, refusal
 from tests.fakes.slack.server import serving
 from tests.support.chat.slack_bed import CREW, ZOE, SlackBed, delivery
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
 
 OFFER, SHARE = "files.getUploadURLExternal", "files.completeUploadExternal"
 FAULTS = ((413, RefusedError), (429, BusyError), (500, LostError), (302, LostError))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -21,18 +23,12 @@ from connectors.chat.requests import (
     RefusedError,
     ShutOutError,
 )
-from connectors.chat.slack.sdk import QUIET, SdkWire
+from connectors.chat.slack.sdk import QUIET, SdkLine, SdkWire
+from connectors.chat.slack.transport import SlackTransport
 from tests.fakes.slack.replies import Reply, refusal
 from tests.fakes.slack.server import SlackServer, serving
+from tests.fakes.slack.workspace import FakeSlack
 from tests.support.chat.slack_bed import CREW, ZOE, SlackBed, delivery
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
-
-    from connectors.chat.slack.sdk import SdkLine
-    from connectors.chat.slack.transport import SlackTransport
-    from tests.fakes.slack.workspace import FakeSlack
 
 TOKEN = "xoxb-anna"  # noqa: S105  nobody's
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
 import httpx
 import pytest
 import trio
+from trio.testing import MockClock
 
 from actors.errors import OverloadedError
 from runtime.errors import StoreUnavailableError
 from tests.fakes.telegram.api import refusal
 from tests.support.chat.telegram_bed import SAM, ZOE, BotBed
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
 
 Script = Callable[[BotBed], Awaitable[None]]
 FAULT = httpx.Response | Exception | None

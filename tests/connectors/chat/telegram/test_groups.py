@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 import trio
+from trio.testing import MockClock
 
 from actors.errors import DeliveryRefusedError
 from actors.messages.inbound import Address, Quoted
 from connectors.chat.telegram.listener import NAME_EVERY
+from tests.fakes.telegram.chats import Json
 from tests.support.chat.telegram_bed import BASIC, GROUP, SAM, ZOE, BotBed, delivery
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
-
-    from tests.fakes.telegram.chats import Json
 
 
 def called(text: str, name: str) -> Json:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import trio
@@ -31,9 +31,6 @@ from connectors.chat.telegram.markup import MOST, cut, message, reaction
 from connectors.chat.telegram.senders import MessageNumbers, StoredTelegramBookmarks
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.chat.telegram_bed import BASIC, delivery
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 numbers = st.integers(-(10**15), 10**15)
 agents = st.sampled_from(["", "anna", "b-2"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import trio
@@ -10,14 +10,10 @@ import trio
 from connectors.admin.probes import ask_all
 from connectors.chat.platforms import serving
 from connectors.commands.doctor.main import connector_probes
+from connectors.config.app import AppConfig
 from connectors.settings.load import load_app
 from runtime.errors import SettingsError
 from tests.support.chat.telegram_bed import BotBed
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from connectors.config.app import AppConfig
 
 BASE = """\
 [models.scripted]

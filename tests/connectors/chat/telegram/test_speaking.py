@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import httpx
 import pytest
 import trio
 from msgspec import structs
+from trio.testing import MockClock
 
 from actors.errors import DeliveryBusyError, DeliveryRefusedError, DeliveryUnknownError
 from actors.messages.deliveries import Edit, Reaction, Typing
@@ -16,9 +15,6 @@ from connectors.chat.telegram.markup import SIGNS
 from connectors.chat.telegram.platform import PLATFORM
 from tests.fakes.telegram.api import REACTIONS, refusal
 from tests.support.chat.telegram_bed import GROUP, ZOE, BotBed, delivery
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
 
 HERE = Address("telegram", str(GROUP))
 

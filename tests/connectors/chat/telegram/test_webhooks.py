@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import msgspec
 import pytest
+from trio.testing import MockClock
 
 from connectors.chat.platforms import Gates
 from connectors.chat.telegram.listener import TAKEN_WITHIN
@@ -16,11 +18,6 @@ from tests.fakes.telegram.api import told
 from tests.fakes.telegram.chats import RefusalError
 from tests.fakes.web.channel import Channel, open_channel
 from tests.support.chat.telegram_bed import SECRET, ZOE, BotBed
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from trio.testing import MockClock
 
 URL = "https://bots.test"
 PATH = "/platforms/telegram/anna"

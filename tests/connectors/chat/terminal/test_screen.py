@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import stat
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings, strategies as st
@@ -28,9 +28,6 @@ from connectors.chat.terminal.screen import (
     Painter,
     open_history,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
 ANNA = ShownAgent("anna", "Dr. Anna", "greets people", "main")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import trio
@@ -26,9 +26,6 @@ from connectors.chat.terminal.plain import (
 from runtime import __version__
 from tests.fakes.chat.console import FakeConsole
 from tests.support.chat.terminal_bed import PIPE, TYPED, Chat, open_chat
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 async def test_a_line_becomes_a_message() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -20,6 +21,8 @@ from connectors.chat.terminal import client as frames
 from connectors.chat.terminal.client import (
     FrameReader,
     FrameTooLongError,
+    FromCompany,
+    TerminalClient,
     TerminalFile,
     TerminalHello,
     TerminalRefusedError,
@@ -40,12 +43,6 @@ from tests.fakes.media import PNG
 from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.web.backstage import FakeCompany
 from tests.support.chat.terminal_bed import HELLO, TerminalBed
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
-    from pathlib import Path
-
-    from connectors.chat.terminal.client import FromCompany, TerminalClient
 
 DESK = TerminalHello(__version__, "desk")
 AT_DESK = Delivery(

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import trio
+from trio.testing import MockClock
 from wsproto.events import BytesMessage, Ping, TextMessage
 
 from connectors.chat.websocket.platform import WebSocketConfig
 from runtime.secret import Secret
 from tests.support.chat.websocket_bed import ZOE, open_sockets, reply
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
 
 
 async def test_who_does_not_answer_a_ping_is_not_there(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import AsyncGenerator
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pytest
 import trio
@@ -23,9 +23,6 @@ from connectors.chat.websocket.relay import CLIENT, WholeFrames, with_seal
 from connectors.web.peers import NodePlace
 from tests.fakes.store.in_memory import MemoryStore
 from tests.support.chat.websocket_bed import SAM, ZOE, SocketBed, open_sockets
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
 
 NOBODY = NodePlace("")
 ANY_PORT = WebSocketConfig(port=0)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 import trio
 import trio.testing
@@ -17,14 +15,12 @@ from actors.errors import (
     UnconfirmedError,
 )
 from actors.messages.deliveries import Typing
+from actors.messages.inbound import Inbound
 from actors.transport import Earlier
 from connectors.chat.websocket.frames import chat_of
 from connectors.chat.websocket.platform import WebSocketConfig
 from runtime.errors import StoreUnavailableError
 from tests.support.chat.websocket_bed import SAM, ZOE, open_sockets, piece, reply
-
-if TYPE_CHECKING:
-    from actors.messages.inbound import Inbound
 
 
 def typing(inbound: Inbound, *, is_over: bool) -> Typing:

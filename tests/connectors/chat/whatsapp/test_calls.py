@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
@@ -17,10 +18,6 @@ from runtime.errors import StoreUnavailableError
 from tests.fakes.web.channel import Channel, open_channel
 from tests.fakes.whatsapp.graph import SECRET, sign
 from tests.support.chat.whatsapp_bed import ANNA, BEN, TOKEN, ZOE, WhatsAppBed
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
 
 SHAKE = {
     "hub.mode": "subscribe",

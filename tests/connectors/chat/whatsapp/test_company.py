@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 import trio
 
-from connectors.app.app import open_app
+from connectors.app.app import App, open_app
 from connectors.chat.platforms import serving
 from connectors.settings.load import load_app
 from connectors.web.openai.transport import HttpTransport
@@ -17,12 +18,6 @@ from tests.fakes.media import PNG
 from tests.fakes.whatsapp.graph import SECRET, FakeGraph, sign
 from tests.fakes.whatsapp.server import open_graph
 from tests.support.chat.whatsapp_bed import ANNA, TOKEN, ZOE
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
-
-    from connectors.app.app import App
 
 RULES = r"""
 [default]

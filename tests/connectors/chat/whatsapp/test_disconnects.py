@@ -6,27 +6,23 @@ the rules that the real one goes by. What WhatsApp has, it tells of by statuses.
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
 import trio
+from trio.testing import MockClock
 
 from actors.errors import OverloadedError
 from actors.messages.deliveries import Delivery
+from actors.messages.inbound import Inbound
+from actors.outbound import retry as sending
 from runtime.errors import StoreUnavailableError
 from tests.fakes.outbound.courier import bring
 from tests.fakes.whatsapp.graph import refusal, sign
 from tests.support.chat.whatsapp_bed import ANNA, PLACE, WhatsAppBed
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from trio.testing import MockClock
-
-    from actors.messages.inbound import Inbound
-    from actors.outbound import retry as sending
 
 WORDS = ("one", "two", "three")
 PICTURE: dict[str, Any] = {

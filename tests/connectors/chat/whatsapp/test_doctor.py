@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
 
+from connectors.admin.probes import Finding
 from connectors.commands.doctor.main import connector_probes
 from connectors.config.app import AppConfig
 from tests.fakes.whatsapp.graph import refusal
 from tests.support.chat.whatsapp_bed import ANNA, WhatsAppBed
-
-if TYPE_CHECKING:
-    from connectors.admin.probes import Finding
 
 OURS = "https://bots.example.org/platforms/whatsapp"
 

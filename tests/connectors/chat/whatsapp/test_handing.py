@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
 import trio
 import trio.testing
+from trio.testing import MockClock
 
 from actors.errors import MessageRefusedError, OverloadedError
 from connectors.chat.whatsapp.inbound import MOST_WAITING, WORKERS
 from tests.fakes.whatsapp.graph import refusal
 from tests.support.chat.whatsapp_bed import ANNA, BEN, ROY, ZOE, WhatsAppBed, delivery
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
 
 PICTURE: dict[str, Any] = {
     "type": "image",

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
 import trio
+from trio.testing import MockClock
 
 from actors.errors import DeliveryBusyError, DeliveryRefusedError, DeliveryUnknownError
 from actors.messages.inbound import Address
 from tests.fakes.media import OGG, PNG
 from tests.fakes.whatsapp.graph import refusal
 from tests.support.chat.whatsapp_bed import ANNA, BEN, ZOE, WhatsAppBed, delivery
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
 
 MP3, MP4 = b"ID3" + bytes(9), b"\0\0\0\x18ftypisom"
 JPEG, WEBP = b"\xff\xd8\xff\xe0\r\n--\r\n", b"RIFF\0\0\0\0WEBPVP8 "

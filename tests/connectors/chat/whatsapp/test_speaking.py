@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import msgspec
@@ -10,6 +10,7 @@ import pytest
 import trio
 import trio.testing
 from hypothesis import given, strategies as st
+from trio.testing import MockClock
 
 from actors.errors import DeliveryBusyError, DeliveryRefusedError, DeliveryUnknownError
 from actors.messages.deliveries import Typing
@@ -17,9 +18,6 @@ from actors.messages.inbound import Address
 from actors.outbound.drafts import ChatPacing
 from tests.fakes.whatsapp.graph import refusal
 from tests.support.chat.whatsapp_bed import ANNA, BEN, HERE, ZOE, WhatsAppBed, delivery
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
 
 DAY = 86_400.0
 

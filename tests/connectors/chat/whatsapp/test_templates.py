@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
+from actors.messages.inbound import SentFile
 from connectors.chat.whatsapp.platform import TemplateConfig
 from tests.support.chat.whatsapp_bed import ZOE, WhatsAppBed, delivery
-
-if TYPE_CHECKING:
-    from actors.messages.inbound import SentFile
 
 DAY = 86_400.0
 NEWS = TemplateConfig(name="agent_news", language="en", max_chars=40)

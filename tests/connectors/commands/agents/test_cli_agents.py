@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -18,9 +18,6 @@ from runtime.sqlite.database import SqliteDatabase
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.store import SqliteStore
 from runtime.store.rows import Commit, Entry
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NOW = 1_700_000_000.0
 CARL = HiredAgent(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given, strategies as st
@@ -12,9 +12,6 @@ from connectors.chat.terminal.transport import listen_at, socket_beside
 from connectors.cli import run
 from connectors.settings.editing import read_value
 from connectors.settings.load import load_app
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TEXT = """\
 # Ours.

@@ -9,7 +9,7 @@ import io
 import json
 import os
 import tarfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import apsw
 import pytest
@@ -23,9 +23,6 @@ from runtime.store.rows import Commit, Settle
 from tests.support.desk import FAILED, WAITING, commit_to, write_database
 from tests.support.hangs import computed_within
 from tests.support.store.rows import NOW
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Output = pytest.CaptureFixture[str]
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import cast
 
 import apsw
 import pytest
 
+from connectors.admin.probes import Finding
 from connectors.commands.doctor.main import (
     check_appointments,
     check_database,
@@ -23,11 +25,6 @@ from runtime.sqlite.database import SqliteDatabase
 from runtime.sqlite.file import SqliteFile
 from runtime.sqlite.migrations import MIGRATIONS
 from tests.connectors.commands.doctor.test_cli_doctor import doctor, settings
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from connectors.admin.probes import Finding
 
 
 def database(path: Path) -> Finding:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
+from connectors.admin.probes import Finding
 from connectors.chat.websocket import doctor as sockets_doctor
 from connectors.chat.websocket.platform import WebSocketConfig
 from connectors.web.eliza import doctor as web_doctor
@@ -14,9 +13,6 @@ from runtime.secret import Secret
 from tests.fakes.sites.threaded_site import open_little_site
 from tests.fakes.web.eliza import open_web
 from tests.support.chat.websocket_bed import open_sockets
-
-if TYPE_CHECKING:
-    from connectors.admin.probes import Finding
 
 GOOD = Secret("x8Jq1Zc0rT5uWn3vB7yK2mLd")
 AT = "connectors.web"

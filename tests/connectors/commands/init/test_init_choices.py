@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import tomllib
-from typing import TYPE_CHECKING, cast, get_args
+from collections.abc import Mapping
+from typing import cast, get_args
 
 import click
 import msgspec
@@ -44,9 +45,6 @@ from connectors.commands.init.questions import (
 from connectors.config.app import AppConfig
 from connectors.files.personas import FILES
 from connectors.models.scripted import load_script
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SHIPPED = shipped_settings()
 KNOWN = providers(SHIPPED)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ from connectors.cli import run
 from runtime.sqlite.database import SqliteDatabase
 from runtime.store.rows import Commit, Receipt
 from tests.support.desk import FAILED, HELP, SUM, commit_to, write_database
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Output = pytest.CaptureFixture[str]
 

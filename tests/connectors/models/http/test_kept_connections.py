@@ -6,8 +6,10 @@ import contextlib
 import shutil
 import ssl
 import subprocess
+from collections.abc import AsyncGenerator
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import cast
 
 import httpx
 import pytest
@@ -16,10 +18,6 @@ import trio.testing
 
 from connectors.models.http.connections import KEPT_FOR, KeptConnections, OpenConnection
 from tests.fakes.models.server import RawServer, chunked, converse, open_raw_server
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-    from pathlib import Path
 
 HELLO = chunked(b"hello")
 

@@ -6,10 +6,11 @@ clients do that had no answer.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import httpx
 import msgspec
 import pytest
 import trio
@@ -22,11 +23,6 @@ from runtime.errors import StoreUnavailableError
 from runtime.secret import Secret
 from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.web.eliza import ANNA, API, ZERO, ZOE, WebBed, open_web
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    import httpx
 
 Script = Callable[[WebBed, str], Awaitable[None]]
 LOST = to_uuid("the one that is lost on its way")

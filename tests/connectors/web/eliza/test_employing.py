@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -20,9 +21,6 @@ from runtime.clock import SystemClock
 from runtime.secret import Secret
 from tests.fakes.web.backstage import FakeStaff
 from tests.fakes.web.eliza import ANNA, BEN, ZOE, WebBed, open_web
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
 
 AGENTS = "/api/agents"
 CARL = to_uuid("Carl the Clerk")

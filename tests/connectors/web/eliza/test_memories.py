@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -21,10 +21,7 @@ from runtime.secret import Secret
 from runtime.store.facts import SaveFact
 from runtime.store.rows import Append, Commit, NewEvent
 from tests.fakes.web.backstage import SECRET, Told
-from tests.fakes.web.eliza import ANNA, BEN, SAM, ZERO, ZOE, open_web
-
-if TYPE_CHECKING:
-    from tests.fakes.web.eliza import WebBed
+from tests.fakes.web.eliza import ANNA, BEN, SAM, ZERO, ZOE, WebBed, open_web
 
 KEYS = WebConfig(
     port=0,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import structs
@@ -17,10 +17,7 @@ from connectors.web.eliza.messages import as_uuid, own_id
 from connectors.web.eliza.platform import WebConfig, WebKeyConfig
 from runtime.secret import Secret
 from runtime.store.rows import Append, Claim, Commit, NewEvent, Record, Settle
-from tests.fakes.web.eliza import ANNA, BEN, SAM, ZERO, ZOE, open_web
-
-if TYPE_CHECKING:
-    from tests.fakes.web.eliza import WebBed
+from tests.fakes.web.eliza import ANNA, BEN, SAM, ZERO, ZOE, WebBed, open_web
 
 KEYS = WebConfig(
     port=0,

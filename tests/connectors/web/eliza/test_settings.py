@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +10,6 @@ from connectors.admin.settings import written
 from connectors.chat.platforms import serving
 from connectors.settings.load import load_app
 from runtime.errors import SettingsError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BASE = """\
 [models.scripted]

@@ -6,21 +6,19 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import msgspec
 import pytest
 
+from actors.messages.deliveries import Delivery
+from actors.messages.inbound import Inbound
 from actors.transport import Earlier
 from connectors.web.eliza.platform import WebConfig, WebKeyConfig
 from runtime.secret import Secret
 from tests.fakes.web.eliza import ANNA, SAM, ZERO, ZOE, draft, open_web, reply
 from tests.fakes.web.eliza_client import Client, client_of, on
-
-if TYPE_CHECKING:
-    from actors.messages.deliveries import Delivery
-    from actors.messages.inbound import Inbound
 
 CLIENT_ID = "33333333-3333-3333-3333-333333333333"
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
 from connectors.web.eliza.platform import WebConfig
 from connectors.web.eliza.services.uploads import COARSE, FullError, UploadFolder
 from tests.fakes.web.eliza import ANNA, API, SAM, ZOE, open_web
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-    from types import FrameType
 
 PICTURE = ("a cat.png", b"\x89PNG and so on", "image/png")
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from connectors.web.eliza.platform import WebConfig, WebKeyConfig
 from connectors.web.eliza.socketio.logs import (
@@ -17,9 +19,6 @@ from runtime.telemetry.logs import EventLog, Quoted
 from tests.fakes.web.backstage import SECRET
 from tests.fakes.web.eliza import ANNA, ZOE, open_web
 from tests.fakes.web.eliza_client import client_of, on
-
-if TYPE_CHECKING:
-    import pytest
 
 LOG = EventLog("test")
 LOGS = "/api/server/logs"

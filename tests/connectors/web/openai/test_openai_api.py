@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio  # noqa: TID251  the official client's side of the tests
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import httpx
 import openai
@@ -11,15 +12,11 @@ import pytest
 import trio
 
 from actors import errors
+from actors.messages.inbound import Inbound
 from connectors.web.openai.protocol import CLIENT_INSTRUCTIONS
 from connectors.web.server import HttpSettings
 from runtime.errors import StoreUnavailableError
 from tests.fakes.web.channel import Channel, open_channel
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from actors.messages.inbound import Inbound
 
 COMPLETIONS = "/v1/chat/completions"
 

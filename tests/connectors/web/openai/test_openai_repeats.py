@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import TYPE_CHECKING
 
 import httpx
 import msgspec
@@ -11,7 +10,8 @@ import pytest
 import trio
 
 from actors.errors import DeliveryRefusedError
-from actors.messages.deliveries import Delivery
+from actors.messages.deliveries import Delivery, Trouble
+from actors.messages.inbound import Inbound
 from actors.transport import Earlier
 from connectors.web.exchange import HttpExchange
 from connectors.web.server import HttpSettings
@@ -25,12 +25,7 @@ from tests.connectors.web.openai.test_openai_api import (
 )
 from tests.fakes.actors.neighbours import words
 from tests.fakes.media import PNG
-from tests.fakes.web.channel import open_channel
-
-if TYPE_CHECKING:
-    from actors.messages.deliveries import Trouble
-    from actors.messages.inbound import Inbound
-    from tests.fakes.web.channel import Channel
+from tests.fakes.web.channel import Channel, open_channel
 
 KEY = {"idempotency-key": "k"}
 FIELDS = body(user="zoe")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.parse import quote
 
 import msgspec
@@ -21,9 +21,6 @@ from connectors.cli import run
 from runtime.sqlite.database import SqliteDatabase
 from tests.support.desk import FAILED, SUM, WAITING
 from tests.support.panel_bed import CHAT, PanelBed, open_panels, told
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SLOW = "slowly " + " ".join(f"word{number}" for number in range(20))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import trio
 import trio.lowlevel
@@ -15,16 +15,14 @@ from connectors.web.page.views.base import (
     Look,
     ViewRequest,
     ViewSources,
+    ViewValues,
     read_view,
 )
 from runtime.sqlite.database import SqliteDatabase
+from runtime.system import ActorSystem
 from runtime.telemetry.metrics import Metrics
 from tests.fakes.actors.neighbours import make_services
 from tests.fakes.store.in_memory import MemoryStore
-
-if TYPE_CHECKING:
-    from connectors.web.page.views.base import ViewValues
-    from runtime.system import ActorSystem
 
 
 async def test_looks_that_take_long_leave_threads_for_all_others() -> None:

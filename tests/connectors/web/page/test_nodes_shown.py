@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -47,22 +48,16 @@ from connectors.admin.nodes import (
 from connectors.admin.tree import Forest
 from connectors.admin.usage import Sample, Trends
 from connectors.app.inspection import MISDIRECTED, NodeAnswers, write_tree
+from connectors.chat.platforms import NodeQuestions
 from connectors.commands.status import show_nodes
 from connectors.web.page.views import actors, overview, queue
-from connectors.web.page.views.base import Refusal, ViewRequest, look_of
+from connectors.web.page.views.base import Refusal, ViewRequest, ViewSources, look_of
 from runtime.errors import MisuseError
 from runtime.nodes.rows import ACCOUNT, COMPANY, PART, LeaseRow
 from runtime.postgresql.nodes import KnownNode, NodeCard
 from runtime.store.rows import Commit, Record
 from tests.support.desk import WAITING
 from tests.support.panel_bed import PanelBed, open_panels
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
-    from pathlib import Path
-
-    from connectors.chat.platforms import NodeQuestions
-    from connectors.web.page.views.base import ViewSources
 
 KEY = bytes(32)
 PATIENCE = 30.0

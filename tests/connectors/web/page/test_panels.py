@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import html
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+import httpx
 import pytest
 from msgspec.structs import replace
 
@@ -17,11 +18,6 @@ from connectors.web.page.views import all_views
 from runtime.store.rows import PARTS, Commit, Receipt
 from tests.support.desk import FAILED, HELP, SECRET, STREAM, SUM, WAITING
 from tests.support.panel_bed import CANARY, PanelBed, open_panels
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import httpx
 
 NAMES = [each.name for each in all_views()]
 PLACES = (

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager
+from pathlib import Path
 
+import pytest
 import trio
 
 from actors import names
@@ -14,19 +16,12 @@ from actors.people.identity import Person
 from actors.people.pairing_rules import PairingRequest
 from actors.people.rows import as_entry
 from runtime.sqlite.database import SqliteDatabase
+from runtime.store.database import Inspection
 from runtime.store.facts import SaveFact
 from runtime.store.rows import Commit
 from tests.connectors.web.page.test_acting import database, deeds
 from tests.support.desk import SUM
 from tests.support.panel_bed import CHAT, PanelBed, form_of, open_panels, told
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
-    import pytest
-
-    from runtime.store.database import Inspection
 
 CODE = "K7QM2XBP"
 SAM = "cli/sam"

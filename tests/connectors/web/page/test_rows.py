@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -17,9 +17,6 @@ from connectors.web.page.logins import Tries, cookie, cookie_value
 from connectors.web.page.platform import PageConfig, PageRoomConfig
 from connectors.web.page.words import Words
 from runtime.store.rows import StoredEntry
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 ROOMS = {"lobby": PageRoomConfig(), "desk": PageRoomConfig("Desk", ("b*",))}
 CONFIG = PageConfig(people=("sam", "zoe"), rooms=ROOMS)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 import threading
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+import httpx
 import msgspec
 import pytest
 import trio
 from msgspec import structs
 
 from actors.errors import DeliveryRefusedError
+from actors.messages.inbound import SentFile
 from connectors.web.page.chat.files import PageUpload, UploadShelf
 from connectors.web.page.chat.messages import PageMessage
 from connectors.web.server import ApiError
@@ -24,19 +26,12 @@ from tests.fakes.web.page import (
     ANNA,
     JSON,
     LOBBY,
+    PageBed,
     form_of,
     open_page,
     reading,
     reply,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import httpx
-
-    from actors.messages.inbound import SentFile
-    from tests.fakes.web.page import PageBed
 
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
 SAVED_AS = re.compile(r"""attachment; filename(\*=utf-8''[\w.%-]+|="[\w.-]+")""")

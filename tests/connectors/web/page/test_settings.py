@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
 
 from connectors.chat.platforms import serving
+from connectors.config.app import AppConfig
 from connectors.settings.checks.access import access_of, approvers, owners
 from connectors.settings.load import load_app
 from connectors.web.page.platform import DRAWS, check_package
 from runtime.errors import SettingsError
 from tests.support.panel_bed import form_of, open_panels, told
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from connectors.config.app import AppConfig
 
 BASE = """\
 owners = ["page/boss"]

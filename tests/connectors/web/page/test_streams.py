@@ -3,36 +3,32 @@
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 import trio
 
 from actors.errors import DeliveryBusyError
 from actors.messages.deliveries import Edit, Typing
+from actors.messages.inbound import Inbound
 from actors.transport import Earlier
 from connectors.web.page.chat.hub import MOST_WAITING
 from connectors.web.page.event_stream import MOST_STREAMS
 from connectors.web.page.platform import PageConfig
 from runtime.errors import StoreUnavailableError
+from runtime.store.rows import Commit, Committed, StoredEntry
 from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.web.page import (
     ANNA,
     JSON,
     LOBBY,
+    PageBed,
     form_of,
     one_line,
     open_page,
     reading,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    from actors.messages.inbound import Inbound
-    from runtime.store.rows import Commit, Committed, StoredEntry
-    from tests.fakes.web.page import PageBed
 
 
 class SickStore(MemoryStore):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 import trio
 import trio.testing
@@ -17,10 +15,8 @@ from connectors.web.page.chat.messages import page_history
 from connectors.web.page.chat.service import MessageChanged, PageChats, WritingChanged
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
+from runtime.store.rows import StoredEntry
 from tests.fakes.store.in_memory import MemoryStore
-
-if TYPE_CHECKING:
-    from runtime.store.rows import StoredEntry
 
 CHAT = Address("page", "#lobby")
 DRAFT = Delivery(

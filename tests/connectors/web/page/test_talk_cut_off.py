@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
 import trio
 import trio.testing
@@ -15,9 +15,6 @@ from connectors.web.page.chat.service import MessageChanged, PageChats, WritingC
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
 from tests.fakes.store.queued_store import QueuedStore
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 CHAT = Address("page", "#lobby")
 

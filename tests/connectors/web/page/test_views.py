@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 import trio
@@ -11,10 +12,6 @@ import trio
 from connectors.web.page import request as rendering
 from connectors.web.page.views.base import Refusal, View, ViewRequest, ViewValues
 from tests.fakes.web.page import form_of, open_page, reading
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from pathlib import Path
 
 HOSTILE = (
     "</td><script>alert(1)</script><img src=x onerror=alert(2)>"
