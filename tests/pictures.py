@@ -235,9 +235,9 @@ async def fill(path: Path) -> None:
     await store.aclose()
 
 
-def write_settings(folder: Path) -> Path:
-    """Write settings as `config/page.toml`, on a free port, with one agent more."""
-    text = (ROOT / "config" / "page.toml").read_text(encoding="utf-8") + MORE
+def write_settings(folder: Path, more: str = MORE) -> Path:
+    """Write settings as `config/page.toml`, on a free port, with `more` at the end."""
+    text = (ROOT / "config" / "page.toml").read_text(encoding="utf-8") + more
     text = text.replace('"var/page.db"', f'"{folder / "page.db"}"')
     text = text.replace('kind = "page"', 'kind = "page"\nport = 0')
     for name in ("agents/anna", "agents/ben", "offline_script.toml"):
