@@ -570,8 +570,4 @@ def owner_of(peer: trio.socket.SocketType) -> int | None:
     return int(CREDENTIALS.unpack(found)[1])
 
 
-def make_transport(
-    name: str, config: TerminalConfig, parts: TransportParts
-) -> TerminalTransport:
-    """Make the terminals of one company."""
-    return TerminalTransport(name, config, parts)
+make_transport = TerminalTransport

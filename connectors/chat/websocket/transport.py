@@ -385,8 +385,4 @@ def open_socket(
     return given or listen_on(f"connectors.{name}", host, port)
 
 
-def make_transport(
-    name: str, config: WebSocketConfig, parts: TransportParts
-) -> WebSocketTransport:
-    """Make the plain WebSocket of one connector."""
-    return WebSocketTransport(name, config, parts)
+make_transport = WebSocketTransport

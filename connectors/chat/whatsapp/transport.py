@@ -432,8 +432,4 @@ class WhatsAppTransport(PlatformTransport):
             self._typing.show(typing.address.chat, self._shared.clock.monotonic())
 
 
-def make_transport(
-    name: str, config: WhatsAppConfig, parts: TransportParts
-) -> WhatsAppTransport:
-    """Make the transport of one app's numbers."""
-    return WhatsAppTransport(name, config, parts)
+make_transport = WhatsAppTransport

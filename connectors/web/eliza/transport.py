@@ -213,8 +213,4 @@ class ElizaTransport(ServerTransport):
             telling.cancel()
 
 
-def make_transport(
-    name: str, config: WebConfig, parts: TransportParts
-) -> ElizaTransport:
-    """Make the web channel of one connector."""
-    return ElizaTransport(name, config, parts)
+make_transport = ElizaTransport

@@ -275,11 +275,7 @@ def settings_of(name: str, config: PageConfig) -> HttpSettings:
     return msgspec.structs.replace(http_settings(name, config), is_guarded=is_guarded)
 
 
-def make_transport(
-    name: str, config: PageConfig, parts: TransportParts
-) -> PageTransport:
-    """Make the page of one connector."""
-    return PageTransport(name, config, parts)
+make_transport = PageTransport
 
 
 @contextmanager
