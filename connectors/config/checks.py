@@ -7,6 +7,7 @@ and people are told so, with the reason, wherever doubtful settings are told.
 from __future__ import annotations
 
 import ipaddress
+import re
 import zoneinfo
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, tzinfo
@@ -84,6 +85,25 @@ def check_open_door(way: Way, host: str, *, has_key: bool) -> Iterator[Complaint
         text = f"without api_key, everybody who reaches {host!r} may use the agents"
         hint = 'add api_key = { env = "CALLBOARD_API_KEY" }, or host = "127.0.0.1"'
         yield Complaint((*way, "host"), text, hint)
+
+
+ORIGIN = re.compile(r"https?://[A-Za-z0-9._\[\]:-]+")
+"""How browsers name the server of a page: without a path. `null` is nobody's."""
+
+
+def check_origins(
+    way: Way, origins: Iterable[str], *, has_key: bool
+) -> Iterator[Complaint]:
+    """Check which web pages may use a server; without a key, never all of them."""
+    for index, origin in enumerate(origins):
+        place = (*way, "origins", index)
+        if origin == "*" and not has_key:
+            text = "without a key, every web page could use the agents"
+            yield Complaint(place, text, "set api_key, or list the pages")
+        elif origin != "*" and not ORIGIN.fullmatch(origin):
+            text = f"{origin!r} is no origin"
+            hint = 'write it as "https://chat.example.org", without a path'
+            yield Complaint(place, text, hint)
 
 
 def check_proxies(way: Way, proxies: Iterable[str]) -> Iterator[Complaint]:

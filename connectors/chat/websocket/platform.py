@@ -10,7 +10,7 @@ from actors.config.access import AccessConfig
 from actors.rules.prompt.texts import ReplyStyle
 from connectors.chat.platforms import Platform
 from connectors.config.app import AppConfig, ConnectorConfig
-from connectors.config.checks import Way, check_open_door
+from connectors.config.checks import Way, check_open_door, check_origins
 from runtime.config.loader import Complaint
 from runtime.secret import Secret
 
@@ -77,27 +77,7 @@ def check(mine: Mapping[str, WebSocketConfig], _app: AppConfig) -> Iterator[Comp
             yield Complaint(way, text, "pip install 'callboard[websocket]'")
         has_key = connector.api_key is not None
         yield from check_open_door(way, connector.host, has_key=has_key)
-        yield from check_pages(way, connector)
-
-
-def check_pages(way: Way, config: WebSocketConfig) -> Iterator[Complaint]:
-    """Check which pages may connect."""
-    for index, origin in enumerate(config.origins):
-        place = (*way, "origins", index)
-        if origin == "*" and config.api_key is None:
-            text = "without a key, every web page could use the agents"
-            yield Complaint(place, text, "set api_key, or list the pages")
-        elif origin != "*" and not is_origin(origin):
-            text = f"{origin!r} is no origin"
-            hint = 'write it as "https://chat.example.org", without a path'
-            yield Complaint(place, text, hint)
-
-
-def is_origin(text: str) -> bool:
-    """Whether a browser would call a page's server so; `null` is nobody's."""
-    scheme, separator, rest = text.partition("://")
-    has_host = bool(rest) and not set(rest) & set("/?#@ ")
-    return scheme in {"http", "https"} and bool(separator) and has_host
+        yield from check_origins(way, connector.origins, has_key=has_key)
 
 
 PLATFORM = Platform(

@@ -12,7 +12,7 @@ from actors.config.values import Count, Name, Seconds
 from actors.rules.prompt.texts import MEDIA_MARKS, ReplyStyle
 from connectors.chat.platforms import Platform
 from connectors.config.app import AppConfig, ServerConfig
-from connectors.config.checks import Way, check_open_door, check_proxies
+from connectors.config.checks import Way, check_open_door, check_origins, check_proxies
 from runtime.config.loader import Complaint, WrittenPath
 from runtime.secret import Secret
 
@@ -106,7 +106,6 @@ class WebConfig(ServerConfig, frozen=True, kw_only=True, tag="web"):
 EXTRA = "socketio"
 """What the extra brings along."""
 
-ORIGIN = re.compile(r"https?://[A-Za-z0-9.\[\]:-]+")
 ENTITY = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
@@ -120,22 +119,8 @@ def check(mine: Mapping[str, WebConfig], _app: AppConfig) -> Iterator[Complaint]
         has_key = connector.api_key is not None or bool(connector.keys)
         yield from check_open_door(way, connector.host, has_key=has_key)
         yield from check_proxies(way, connector.trusted_proxies)
-        yield from check_origins(way, connector)
+        yield from check_origins(way, connector.origins, has_key=has_key)
         yield from check_keys(way, connector)
-
-
-def check_origins(way: Way, config: WebConfig) -> Iterator[Complaint]:
-    """Check which pages may ask."""
-    is_open = config.api_key is None and not config.keys
-    for index, origin in enumerate(config.origins):
-        place = (*way, "origins", index)
-        if origin == "*" and is_open:
-            text = "without a key, every web page could use the agents"
-            yield Complaint(place, text, "set api_key, or list the pages")
-        elif origin != "*" and not ORIGIN.fullmatch(origin):
-            text = f"{origin!r} is no origin"
-            hint = 'write it as "https://chat.example.org", without a path'
-            yield Complaint(place, text, hint)
 
 
 def check_keys(way: Way, config: WebConfig) -> Iterator[Complaint]:

@@ -1,7 +1,6 @@
 """What the web page is to the rest of the program: settings and checks."""
 
 import importlib.util
-import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated
 
@@ -12,7 +11,7 @@ from actors.rules.prompt.texts import MEDIA_MARKS, ReplyStyle
 from actors.rules.text.globs import is_wild
 from connectors.chat.platforms import Platform
 from connectors.config.app import AppConfig, ServerConfig
-from connectors.config.checks import Way, check_proxies, is_loopback, unknown
+from connectors.config.checks import ORIGIN, Way, check_proxies, is_loopback, unknown
 from runtime.config.loader import Complaint
 
 
@@ -76,7 +75,6 @@ class PageConfig(ServerConfig, frozen=True, kw_only=True, tag="page"):
 
 
 DRAWS = "jinja2"
-ORIGIN = re.compile(r"https?://[A-Za-z0-9.\[\]:-]+")
 
 
 def check(mine: Mapping[str, PageConfig], app: AppConfig) -> Iterator[Complaint]:

@@ -46,6 +46,7 @@ def test_few_words_are_enough(tmp_path: Path) -> None:
         ('origins = ["chat.example.org"]\n', "no origin"),
         ('origins = ["https://chat.example.org/"]\n', "no origin"),
         ('origins = ["null"]\n', "no origin"),
+        ('origins = ["https://*.example.org"]\n', "no origin"),
         ("max_frame_bytes = 10\n", "256"),
         ("port = 70000\n", "65_535"),
     ],
