@@ -137,21 +137,14 @@ class HttpTransport(ServerTransport):
         self._completions: CompletionsEndpoint | None = None
         """Only touched on the edge's thread."""
 
-    def keep_files(self, blobs: BlobFolder | None) -> None:
-        """Set the folder of files that agents send; before `listen`."""
-        self._blobs = blobs
+    def use(self, parts: TransportParts) -> None:
+        """Serve what the company has beside agents: files, webhooks, platforms, nodes.
 
-    def count_requests(self, requests: Counter) -> None:
-        """Set what counts requests by status; before `listen`."""
-        self._requests = requests
-
-    def open_doors(self, doors: IncomingWebhooks | None) -> None:
-        """Set the incoming webhooks, if there are any; before `listen`."""
-        self._doors = doors
-
-    def open_gates(self, gates: Gates) -> None:
-        """Set who takes calls of platforms, from the next `listen` on."""
-        self._gates = gates
+        Before `listen`.
+        """
+        self._blobs, self._doors = parts.blobs, parts.doors
+        self._gates, self._peers = parts.gates, parts.peers
+        self._requests = parts.once(requests_counter)
 
     async def listen(self, ingress: Ingress) -> None:
         """Serve until cancelled; then end the requests that wait and close the port.
@@ -197,10 +190,6 @@ class HttpTransport(ServerTransport):
         """End the request that waits: no more answers will come."""
         with contextlib.suppress(BridgeError):
             await self._bridge.call(self._settle, inbound.correlation_id, reason)
-
-    def share(self, peers: Peers | None) -> None:
-        """Set the other nodes, if there are any; before `listen`."""
-        self._peers = peers
 
     async def _serve(self, ingress: Ingress, sock: socket.socket) -> None:
         peers = self._peers
@@ -320,9 +309,5 @@ def make_transport(
         clock=parts.clock,
         ids=parts.ids,
     )
-    transport.share(parts.peers)
-    transport.open_gates(parts.gates)
-    transport.open_doors(parts.doors)
-    transport.keep_files(parts.blobs)
-    transport.count_requests(parts.once(requests_counter))
+    transport.use(parts)
     return transport

@@ -42,7 +42,7 @@ def blobs_of(stage: Stage) -> SentFiles:
             found = stage.transport.blobs
         case HttpStage():
             found = stage.transport._blobs or SentFiles()
-            stage.transport.keep_files(found)
+            stage.transport._blobs = found
         case WebStage() | PageStage():
             found = stage.transport._parts.blobs
         case PostcardStage():

@@ -17,6 +17,7 @@ from connectors.web.server import HttpSettings
 from runtime.clock import SystemClock
 from runtime.ids import IdSource
 from tests.fakes.chat.ingress import FakeIngress
+from tests.support.transport_parts import transport_parts
 
 AGENTS = ("anna", "ben")
 
@@ -124,9 +125,7 @@ async def open_channel(
         clock=SystemClock(),
         ids=IdSource(SystemClock()),
     )
-    transport.open_doors(doors)
-    if gates is not None:
-        transport.open_gates(gates)
+    transport.use(transport_parts(doors=doors, gates=gates or Gates()))
     channel = Channel(bridge, transport)
     holder.append(channel)
     await bridge.start()
