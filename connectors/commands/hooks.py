@@ -34,8 +34,7 @@ from connectors.config.hooks import HookConfig
 from connectors.hooks.hook import HOOK, HookError, HookRecord
 from connectors.hooks.runner import Connect, HookConnection
 from connectors.hooks.tree import connecting, in_order
-from connectors.sandbox.plan import territory
-from connectors.sandbox.runner import LateSandbox
+from connectors.sandbox.runner import sandbox_of
 from runtime.config.loader import Settings
 from runtime.store.database import Database
 from runtime.telemetry.logs import writing
@@ -174,8 +173,7 @@ def try_hook(config: Path | None, name: str, text: str, **given: object) -> int:
 
 def _connecting(name: str, hook: HookConfig, settings: Settings[AppConfig]) -> Connect:
     config = settings.value
-    land = territory(config, private_files(settings))
-    sandbox = LateSandbox(config.sandbox, land, lambda _standing: None)
+    sandbox = sandbox_of(config, private_files(settings))
     return connecting(name, hook, sandbox, Path(config.workspace.path).absolute())
 
 

@@ -67,8 +67,7 @@ from connectors.config.models import HASHING, OFF
 from connectors.files.notebook import make_notebook
 from connectors.files.personas import read_persona
 from connectors.models.embedders.local import HashingEmbedder
-from connectors.sandbox.plan import territory
-from connectors.sandbox.runner import LateSandbox
+from connectors.sandbox.runner import sandbox_of
 from connectors.skills.folder import places_of
 from connectors.skills.source import UseSkillTool
 from runtime.clock import SystemClock
@@ -449,8 +448,7 @@ def inbound_of(config: AppConfig, asked: PromptQuestion, now: float) -> Inbound:
 async def tools_of(settings: Settings[AppConfig], agent: str) -> list[ToolSpec]:
     """Describe the agent's own tools; none is run."""
     config = settings.value
-    land = territory(config, private_files(settings))
-    sandbox = LateSandbox(config.sandbox, land, lambda _standing: None)
+    sandbox = sandbox_of(config, private_files(settings))
     async with AsyncExitStack() as stack:
         own = described_tools(config, sandbox, stack)
         wanted = config.agents[agent].tools

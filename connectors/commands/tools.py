@@ -31,8 +31,7 @@ from connectors.commands.common.staff import colleague_tools
 from connectors.config.app import AppConfig
 from connectors.mcp.source import McpSource, McpTool, shelf_of
 from connectors.mcp.tree import SERVERS, actor_of
-from connectors.sandbox.plan import territory
-from connectors.sandbox.runner import LateSandbox
+from connectors.sandbox.runner import sandbox_of
 from connectors.settings.checks.access import configured_persona
 from connectors.skills.source import UsedTool, UseSkillTool
 from runtime.config.loader import Settings
@@ -98,8 +97,7 @@ def list_tools(config: Path | None, agent: str, *, as_json: bool) -> None:
 async def gathered(settings: Settings[AppConfig], agents: list[str]) -> ListedTools:
     """Start what has to be started, and ask everybody."""
     config = settings.value
-    land = territory(config, private_files(settings))
-    sandbox = LateSandbox(config.sandbox, land, lambda _standing: None)
+    sandbox = sandbox_of(config, private_files(settings))
     async with AsyncExitStack() as stack:
         own = described_tools(config, sandbox, stack)
         system = await stack.enter_async_context(open_system())

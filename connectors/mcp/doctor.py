@@ -16,8 +16,8 @@ from connectors.config.app import AppConfig
 from connectors.config.mcp import McpServerConfig
 from connectors.mcp.connection import McpError, ServerConnection, ServerEnd, ToolListing
 from connectors.mcp.tree import ServerSurroundings, connecting
-from connectors.sandbox.plan import SandboxError, territory
-from connectors.sandbox.runner import LateSandbox, Sandbox
+from connectors.sandbox.plan import SandboxError
+from connectors.sandbox.runner import Sandbox, sandbox_of
 
 ABOUT = "tools"
 AT_ADDRESS = "check url and headers, and that it runs"
@@ -32,10 +32,9 @@ def server_probes(app: AppConfig, files: Iterable[Path]) -> Iterator[Probe]:
     """
     servers = {n: each for n, each in app.mcp_servers.items() if not each.disabled}
     try:
-        land = territory(app, files)
+        sandbox = sandbox_of(app, files)
     except SandboxError:
         return  # the finding about the sandbox says why no program can be started
-    sandbox = LateSandbox(app.sandbox, land, lambda _standing: None)
     for name, server in servers.items():
         place = f"mcpServers.{name}"
         yield Probe(ABOUT, place, partial(try_server, name, server, sandbox))

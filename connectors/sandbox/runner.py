@@ -13,7 +13,14 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Final, Literal, Protocol
@@ -21,6 +28,7 @@ from typing import Final, Literal, Protocol
 import msgspec
 import trio
 
+from connectors.config.app import AppConfig
 from connectors.config.tools import SandboxConfig
 from connectors.sandbox.linux import landlock
 from connectors.sandbox.linux.seccomp import ARCHITECTURES
@@ -33,6 +41,7 @@ from connectors.sandbox.plan import (
     Standing,
     Territory,
     listed,
+    territory,
 )
 from connectors.sandbox.process import LaunchingSandbox
 from runtime.telemetry.logs import EventLog
@@ -310,20 +319,32 @@ class Sandbox(Protocol):
 LOG = EventLog("sandbox")
 
 
+def sandbox_of(config: AppConfig, private: Iterable[Path]) -> LateSandbox:
+    """Make the sandbox in which programs of agents and operators run.
+
+    Args:
+        private: files of settings and secrets, which no program may reach.
+
+    Raises:
+        SandboxError: the folder that agents work in holds what must be kept.
+    """
+    return LateSandbox(config.sandbox, territory(config, private))
+
+
 class LateSandbox:
     """Starts programs confined, as `Sandbox` says.
 
     Args:
         config: which kind there must be.
         territory: what no program may reach.
-        on_open: is told what is in force, each time it was tried.
+        on_open: is told what is in force, each time it was tried; None: nobody is.
     """
 
     def __init__(
         self,
         config: SandboxConfig,
         territory: Territory,
-        on_open: Callable[[Standing], None],
+        on_open: Callable[[Standing], None] | None = None,
     ) -> None:
         self._config = config
         self.territory = territory
@@ -342,7 +363,8 @@ class LateSandbox:
         async with self._opening:
             if self._opened is None:
                 opened = await open_sandbox(self._config, self.territory)
-                self._on_open(opened.standing)
+                if self._on_open is not None:
+                    self._on_open(opened.standing)
                 if opened.standing.kind == "none":
                     missing = "; ".join(opened.standing.missing) or "as set"
                     LOG.error("programs run without a sandbox", why=missing)

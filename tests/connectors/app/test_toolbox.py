@@ -25,7 +25,7 @@ CONTEXT = ToolContext(
     agent="ben", correlation_id="c", address=Address("terminal", "1"), sender_id="sam"
 )
 
-SANDBOX = LateSandbox(SandboxConfig(), Territory(), lambda _: None)
+SANDBOX = LateSandbox(SandboxConfig(), Territory())
 """Never opened here."""
 
 

@@ -301,7 +301,7 @@ def test_only_programs_beside_servers_or_skills_are_told_of_them(
 ) -> None:
     skills = SkillsConfig(folders=folders)
     config = AppConfig(mcp_servers=servers, skills=skills, models={**models})
-    sandbox = LateSandbox(SandboxConfig(), Territory(), lambda _: None)
+    sandbox = LateSandbox(SandboxConfig(), Territory())
     place = Stock(SystemClock(), sandbox, int)._ground(config)
     is_told = place.prepare is not leave_as_it_is
     assert is_told == bool(models and (servers or folders))
