@@ -4,7 +4,7 @@ It cuts between paragraphs, else between lines, sentences, words or letters; rat
 before a line with less indentation, and not inside a link, code or emphasis if that can
 be avoided. Only white space at a cut is dropped. A code block that must be cut is
 closed and opened again, with its language, in the next part; a quote goes on as a
-quote.
+quote, a table under its head.
 
 A growing text keeps its cuts: all parts but the last are those of its beginning. Drafts
 rely on that (`actors/outbound/draft_rules.py`). Letters are grapheme clusters of
@@ -98,6 +98,12 @@ SPAN = re.compile(
 SENTENCE = re.compile(r"[.!?\u2026][\"')\]*_\u201d\u2019]*(?=\s)|[\u3002\uff01\uff1f]")
 QUOTED = re.compile(r"(?: {0,3}> ?)+")
 ITEM = re.compile(r"(?P<indent> +)(?:[-*+]|\d{1,9}[.)])(?: |$)")
+CELL = r"[ \t]*:?-+:?[ \t]*"
+UNDER_HEAD = re.compile(rf" {{0,3}}(?:\|{CELL}(?:\|{CELL})*\|?|{CELL}(?:\|{CELL})+\|?)")
+"""The line between a table's head and its rows."""
+
+MOST_HEAD = 4
+"""A head takes at most the fourth of a part, so that each has rows of its own."""
 
 
 def cut_of(text: str, most: int) -> int:
@@ -202,6 +208,17 @@ class Opened(msgspec.Struct, frozen=True):
         return self.at + len(self.line) + 1
 
 
+class TableHead(msgspec.Struct, frozen=True):
+    """The first two lines of a table whose rows are cut."""
+
+    at: int
+    """Where it begins."""
+
+    lines: str
+    has_rows: bool
+    """Whether rows stand before the cut."""
+
+
 def split(text: str, most: int, measure: Measure = CHARACTERS) -> list[str]:
     """Cut a text into parts of at most `most`.
 
@@ -247,13 +264,40 @@ def closed(text: str) -> str:
     return f"{text}{'' if text.endswith(chr(10)) else chr(10)}{found.mark}"
 
 
+def table_head(text: str, cut: int) -> TableHead | None:
+    """Give the head of the table whose last line ends at a cut; None: there is none."""
+    if text[cut : cut + 1] != "\n" and text[cut - 1] != "\n":
+        return None
+    lines = text[:cut].removesuffix("\n").split("\n")
+    for index in range(len(lines) - 1, 0, -1):
+        if "|" not in lines[index]:
+            return None
+        if UNDER_HEAD.fullmatch(lines[index]) and "|" in lines[index - 1]:
+            at = sum(len(line) + 1 for line in lines[: index - 1])
+            head = "\n".join(lines[index - 1 : index + 1])
+            return TableHead(at, head, has_rows=index + 1 < len(lines))
+    return None
+
+
+def _cut_prose(text: str, cut: int, room: int) -> tuple[str, str]:
+    """Cut outside of code; rows that are left go on under the head of their table."""
+    rest = resumed(text, cut)
+    head = table_head(text, cut)
+    if head is None or MOST_HEAD * len(head.lines) > room:
+        return text[:cut].rstrip(), rest
+    if head.at > 0 and not head.has_rows:
+        return text[: head.at].rstrip(), text[head.at :]
+    row = text[cut:].removeprefix("\n").partition("\n")[0]
+    return text[:cut].rstrip(), f"{head.lines}\n{rest}" if "|" in row else rest
+
+
 def _next(text: str, most: int, room: int, measure: Measure) -> tuple[str, str]:
     """Give the next part, and the rest; `room` characters take at most `most`."""
     cut = cut_of(text, room)
     found = opened(text[:cut])
     # A small part has no room to close a code block and to open it again.
     if found is None or 2 * len(found.mark) + 2 > room // 2:
-        return text[:cut].rstrip(), resumed(text, cut)
+        return _cut_prose(text, cut, room)
     limit = min(cut, measure.reach(text, most - measure.size(f"\n{found.mark}")))
     has_line = text.find("\n", found.body_at + 1, limit + 1) > 0
     if found.at > 0 and (found.at > room // 2 or not has_line):

@@ -1,9 +1,10 @@
-"""Proves that code is cut into blocks of code, and that a text keeps its cuts."""
+"""Proves that code and tables go on as such, and that a text keeps its cuts."""
 
 from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given, strategies as st
 
 from actors.journal.splitting import closed, opened, split
@@ -24,6 +25,19 @@ LINES = st.sampled_from(
         "```" + "y" * 40,
     ]
 )
+ROWS = st.sampled_from(
+    [
+        "| a | b |",
+        "|---|--:|",
+        "| tea | 3.50 |",
+        "1 | 2",
+        "--|--",
+        "",
+        "some words",
+        "```",
+    ]
+)
+ROWED = st.lists(ROWS, max_size=40).map("\n".join)
 TEXTS = st.lists(LINES, max_size=25).map("\n".join)
 FENCE = re.compile(r" {0,3}(`{3,}[^`]*|~{3,}.*)")
 
@@ -89,3 +103,46 @@ def test_the_indentation_of_code_stays() -> None:
     assert len(parts) > 1
     for part in parts[1:]:
         assert part.split("\n")[1].startswith("    return")
+
+
+HEAD = "| n | what |\n|---|---:|"
+
+
+def table(rows: int) -> str:
+    """Make a table with so many rows of 14 characters."""
+    return "\n".join([HEAD, *(f"| {number:02} | thing |" for number in range(rows))])
+
+
+def test_a_table_goes_on_under_its_head() -> None:
+    parts = split(f"See:\n\n{table(12)}\n\nThat is all, really.", 110)
+    assert parts[0].startswith(f"See:\n\n{HEAD}\n| 00 |")
+    assert [part.startswith(f"{HEAD}\n| ") for part in parts[1:]] == [True, True]
+    assert parts[-1].endswith("That is all, really.")
+    assert re.findall(r"\d\d", "".join(parts)) == re.findall(r"\d\d", table(12))
+
+
+WORDS = " ".join(["word"] * 14)
+
+
+@pytest.mark.parametrize(
+    ("first", "between", "second"),
+    [
+        (table(3), "\n\n", WORDS),
+        (WORDS, "\n", table(3)),
+        ("\n".join(["a | b", *["1 | 2"] * 15]), "\n", "\n".join(["1 | 2"] * 5)),
+        (f"{HEAD}\n{WORDS}", " ", "word |\n| 01 | thing |"),
+    ],
+    ids=["the table is over", "only its head fits", "no table", "inside a row"],
+)
+def test_only_rows_under_a_head_get_it_again(
+    first: str, between: str, second: str
+) -> None:
+    assert split(f"{first}{between}{second}", 96) == [first, second]
+
+
+@given(ROWED, st.integers(8, 120), st.integers(0, 400))
+def test_a_growing_table_keeps_its_cuts(text: str, most: int, length: int) -> None:
+    before, after = split(text[:length], most), split(text, most)
+    assert all(len(part) <= most and part.strip() for part in after)
+    if len(text[:length].strip()) > most:
+        assert after[: len(before) - 1] == before[:-1]
