@@ -13,6 +13,7 @@ by more than a repeated message.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Generator, Hashable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,12 +22,14 @@ from typing import Generic, NamedTuple, Never, Protocol, TypeVar
 import msgspec
 import trio
 
+from actors.commands.registry import COMMANDS
 from actors.errors import DeliveryBusyError, DeliveryRefusedError
 from actors.messages.deliveries import Delivery, Draft, Edit
 from actors.messages.inbound import Inbound
 from actors.people.rows import part_of
 from actors.rules.text.limits import RecentMap
 from actors.transport import Ingress, Listening
+from connectors.chat.markup.dialect import LEAVE
 from connectors.chat.requests import PlatformError, ShutOutError
 from runtime.clock import Clock
 from runtime.errors import StoreError
@@ -288,6 +291,30 @@ def prefixed(said: Delivery | Edit, owner: str, shown: Callable[[str], str]) -> 
     """Say who speaks, where another agent's account says it."""
     text, agent = said.text, said.agent
     return text if agent in {"", owner} else f"{shown(agent)}: {text}"
+
+
+# Why not `/link` in a sentence: its code is for another platform.
+KNOWN = "|".join(sorted(COMMANDS.keys() - {"link"}))
+COMMAND = re.compile(
+    rf"^/(?=[a-z][a-z0-9_]*(?![a-z0-9_/.-]))|(?<![^\s`(])/(?=(?:{KNOWN})(?![a-z0-9_/-]))",
+    re.MULTILINE,
+)
+
+
+def typeable(said: Delivery, words: str, before: str) -> str:
+    """Write the commands in a notice so that people can type them.
+
+    Some clients keep what begins with a slash for themselves. What a model wrote of
+    the call that a question is about stays as it is.
+
+    Args:
+        before: what is typed before a command's word, instead of a slash.
+    """
+    if said.kind != "notice":
+        return words
+    asked = LEAVE.search(words)
+    begin = asked.start() if asked else 0
+    return words[:begin] + COMMAND.sub(lambda _: before, words[begin:])
 
 
 class PlatformTransport:

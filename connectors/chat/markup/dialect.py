@@ -356,8 +356,11 @@ class Plain:
         return len(rendered)
 
 
-# The last of a question: what a model wrote of its call stands before.
-LEAVE = re.compile(r"/approve (\w{1,32}) or /deny \1\b(?!.*/approve )", re.DOTALL)
+# The last of a question, in any language: what a model wrote of its call stands before.
+LEAVE = re.compile(
+    r"/approve (\w{1,32}) [^/`\n]{1,16} /deny \1(?![A-Za-z0-9])(?!.*/approve )",
+    re.DOTALL,
+)
 
 PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
 

@@ -18,6 +18,7 @@ from connectors.chat.accounts import (
     PlatformMetrics,
     StoredBookmarks,
     prefixed,
+    typeable,
 )
 from connectors.chat.inbound import SeenMessages
 from connectors.chat.matrix import content
@@ -120,10 +121,10 @@ class MatrixTransport(AccountsTransport[MatrixAccount, MatrixListener]):
         """Send one message to its room; see the port."""
         room_id = delivery.address.chat
         account, room = await self._senders.choose(delivery.account, room_id)
-        said = msgspec.structs.replace(
-            delivery,
-            text=prefixed(delivery, account.agent, self._name).rstrip(),
-        )
+        words = prefixed(delivery, account.agent, self._name).rstrip()
+        # Why behind a name: Element keeps what begins with a slash for itself.
+        words = typeable(delivery, words, f"@{account.agent} /")
+        said = msgspec.structs.replace(delivery, text=words)
         # In private it is seen anyway what an answer belongs to, but not which message
         # is not answered.
         is_seen = room.is_direct(self._shared.users) and not delivery.trouble

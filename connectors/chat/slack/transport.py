@@ -19,6 +19,7 @@ from connectors.chat.accounts import (
     PlatformMetrics,
     StoredBookmarks,
     prefixed,
+    typeable,
 )
 from connectors.chat.inbound import SeenMessages
 from connectors.chat.platforms import TransportParts
@@ -119,11 +120,18 @@ class SlackTransport(AccountsTransport[SlackAccount, SlackListener]):
             await trio.lowlevel.checkpoint()
             return known
         words = prefixed(delivery, account.agent, self._name)
+        words = typeable(delivery, words, self._before_command(delivery, account))
         with translated():
             receipt = await self._whisper(delivery, words, account)
             receipt = receipt or await self._say(delivery, words, account)
         self._shared.said.note(delivery.id, receipt, words, account.agent)
         return receipt
+
+    def _before_command(self, delivery: Delivery, account: SlackAccount) -> str:
+        """Return what is typed before a command; in threads Slack knows no slashes."""
+        is_in_thread = bool(delivery.address.thread)
+        own = f"{self._shared.config.slash_command} "
+        return f"@{account.agent} /" if is_in_thread else own
 
     async def _say(self, delivery: Delivery, words: str, account: SlackAccount) -> str:
         """Say a delivery in its channel or thread; gives the message's id."""

@@ -29,6 +29,17 @@ def senders(bed: MatrixBed) -> list[tuple[str, str]]:
     ]
 
 
+async def test_the_runtime_names_commands_behind_a_name_which_clients_let_through() -> (
+    None
+):
+    bed = MatrixBed()
+    bed.server.room(ROOM, ZOE, BEN, ANNA)
+    async with bed.listening():
+        await bed.transport.deliver(delivery("see /help", "ben", kind="notice"))
+        await bed.transport.deliver(delivery("I say /help", "ben"))
+    assert senders(bed) == [(BEN, "see @ben /help"), (BEN, "I say /help")]
+
+
 async def test_each_agent_speaks_by_its_own_account() -> None:
     bed = MatrixBed()
     bed.server.room(ROOM, ZOE, BEN, ANNA)

@@ -55,6 +55,25 @@ async def test_a_question_for_leave_has_buttons_until_it_reads_otherwise() -> No
         assert "blocks" not in slack.said(CREW)[-1]
 
 
+@pytest.mark.parametrize(
+    ("thread", "kind", "shown"),
+    [
+        ("", "notice", "/callboard new begins another one."),
+        ("1741234567.000100", "notice", "@anna /new begins another one."),
+        ("", "reply", "/new begins another one."),
+    ],
+)
+async def test_the_runtime_names_commands_as_people_can_type_them(
+    thread: str, kind: str, shown: str
+) -> None:
+    bed = SlackBed()
+    place = Address("slack", CREW, thread)
+    text = "/new begins another one."
+    async with bed.listening():
+        await bed.transport.deliver(delivery(text, kind=kind, address=place))
+    assert bed.shown() == [shown]
+
+
 async def test_each_agent_speaks_by_its_own_app() -> None:
     bed = SlackBed()
     async with bed.listening() as slack:
