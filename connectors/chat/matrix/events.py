@@ -38,7 +38,13 @@ PILL = re.compile(
     r"""href\s*=\s*["']?https?://matrix\.to/#/([^"'\s>?]+)""", re.IGNORECASE
 )
 OLD_REPLY = re.compile(r"<mx-reply>.*?</mx-reply>", re.IGNORECASE | re.DOTALL)
-WHOLE_ID = re.compile(r"(?<!\w)@[\w.=/+-]+:[\w.-]+(?::\d+)?")
+WHOLE_ID = re.compile(r"(?<!\w)@[\w.=/+-]+:[\w.-]*\w(?::\d+)?")
+
+# Element X writes mentions so in the body; element-x-android issue 5729.
+LINKED = re.compile(
+    r"\[([^\[\]\n]{1,255})\]\(<?https?://matrix\.to/#/((?:@|%40)[^\s()<>?]{1,700})"
+    r"(?:\?[^\s()<>]*)?>?\)"
+)
 MEDIA_URI = re.compile(r"mxc://([\w.:\[\]-]+)/([\w-]+)")
 
 MOST_HTML = 65_536
@@ -185,7 +191,7 @@ def read_message(
         event_id=event_id,
         sender=sender,
         kind=kind,
-        text=body.strip(),
+        text=readable(body, users).strip(),
         thread=thread,
         reply_to=reply_to,
         mentions=tuple(agent for user, agent in users.items() if user in mentioned),
@@ -259,6 +265,24 @@ def read_mentions(content: Json, body: str) -> tuple[frozenset[str], bool]:
     html = OLD_REPLY.sub("", text(content.get("formatted_body"))[:MOST_HTML])
     pills = (unquote(each) for each in PILL.findall(html))
     return frozenset((*pills, *WHOLE_ID.findall(body))), False
+
+
+def readable(body: str, users: Mapping[str, str]) -> str:
+    """Write mentions as they read on the screen; an agent is `@anna`.
+
+    Args:
+        users: our agents by the ids of their accounts.
+    """
+
+    def linked(found: re.Match[str]) -> str:
+        agent = users.get(unquote(found[2]))
+        return f"@{agent}" if agent else found[1]
+
+    def named(found: re.Match[str]) -> str:
+        agent = users.get(found[0])
+        return f"@{agent}" if agent else found[0]
+
+    return WHOLE_ID.sub(named, LINKED.sub(linked, body))
 
 
 def read_file(kind: str, content: Json) -> MatrixFile | None:

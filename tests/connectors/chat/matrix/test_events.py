@@ -103,6 +103,32 @@ def test_who_is_mentioned(content: Json, mentions: tuple[str, ...]) -> None:
     assert spoken(content).mentions == mentions
 
 
+LINKED = "https://matrix.to/#/@{0}:hs.test"
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (f"[{ANNA}]({LINKED.format('anna')}) hello", "@anna hello"),
+        ("[Anna](https://matrix.to/#/%40anna%3Ahs.test): /help", "@anna: /help"),
+        (f"ask [Zoe](<{LINKED.format('zoe')}?via=hs.test>)", "ask Zoe"),
+        (f"{ANNA} hello, {BEN}. And {ZOE}?", f"@anna hello, @ben. And {ZOE}?"),
+        (f"[{ANNA}](https://elsewhere.test/)", "[@anna](https://elsewhere.test/)"),
+        ("[a room](https://matrix.to/#/#a:hs)", "[a room](https://matrix.to/#/#a:hs)"),
+        ("@anna:hs.test.example", "@anna:hs.test.example"),
+    ],
+)
+def test_mentions_read_as_on_the_screen_whatever_the_client_writes(
+    body: str, text: str
+) -> None:
+    assert spoken({"body": body}).text == text
+    assert spoken({"body": body, "m.mentions": {"user_ids": [ANNA]}}).text == text
+
+
+def test_an_id_at_the_end_of_a_sentence_is_a_mention() -> None:
+    assert spoken({"body": f"That is for {ANNA}."}).mentions == ("anna",)
+
+
 def test_a_call_to_the_whole_room_is_no_mention_of_an_agent() -> None:
     found = spoken({"m.mentions": {"room": True}})
     assert (found.mentions, found.mentions_room) == ((), True)
