@@ -186,6 +186,9 @@ class Message(msgspec.Struct, frozen=True):
     entities: tuple[Entity, ...] = ()
     caption: str = ""
     caption_entities: tuple[Entity, ...] = ()
+    media_group_id: str = ""
+    """The album that it is a part of."""
+
     photo: tuple[PhotoSize, ...] = ()
     voice: TelegramFile | None = None
     audio: TelegramFile | None = None
@@ -546,6 +549,8 @@ class TelegramMessage(msgspec.Struct, frozen=True, kw_only=True):
     """Ids of those of our bots that are meant: by name, by a command, or by a reply."""
 
     files: tuple[TelegramAttachment, ...] = ()
+    album: str = ""
+    """What it is a part of: Telegram brings each file in a message of its own."""
 
 
 class Pressed(msgspec.Struct, frozen=True):
@@ -668,6 +673,7 @@ def _spoken(message: Message, sender: User, bots: Sequence[User]) -> TelegramMes
         quoted_sender=name_of(replied_to) if replied_to else "",
         called=frozenset(called),
         files=files_of(message),
+        album=message.media_group_id,
     )
 
 

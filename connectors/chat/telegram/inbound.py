@@ -257,6 +257,42 @@ Spoken = TelegramMessage | Pressed | Membership
 
 T = TypeVar("T")
 
+# Chosen: the parts of an album come within a moment, but not always at once, and a
+# chat that is busy is asked about again after a second.
+ALBUM_PAUSE = 1.5
+"""Seconds without a further part after which an album is whole."""
+
+
+class Albums:
+    """Albums that come in, of each the parts that are there."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[int, str], list[TelegramMessage]] = {}
+
+    def note(self, spoken: TelegramMessage) -> None:
+        """Note a part, while the ones before it may be waiting for it."""
+        parts = self._open.setdefault((spoken.chat, spoken.album), [])
+        if all(each.message_id != spoken.message_id for each in parts):
+            parts.append(spoken)
+
+    async def whole(self, first: TelegramMessage) -> TelegramMessage | None:
+        """Wait for the rest of an album; None: this part came with an earlier one."""
+        key = (first.chat, first.album)
+        parts = self._open.get(key)
+        if parts is None or parts[0].message_id != first.message_id:
+            return None
+        known = 0
+        while known < len(parts):
+            known = len(parts)
+            await trio.sleep(ALBUM_PAUSE)
+        del self._open[key]
+        return msgspec.structs.replace(
+            first,
+            text="\n".join(each.text for each in parts if each.text),
+            files=tuple(file for each in parts for file in each.files),
+            called=frozenset().union(*(each.called for each in parts)),
+        )
+
 
 class TelegramArrivals:
     """Brings in what one bot hears."""
@@ -265,6 +301,7 @@ class TelegramArrivals:
         self._bot = bot
         self._shared = shared
         self._submitter = TelegramSubmitter(bot, shared)
+        self._albums = Albums()
 
     async def take(self, update: Update | Malformed, ingress: Ingress) -> None:
         """Bring one update in; comes back when it was accepted.
@@ -291,8 +328,17 @@ class TelegramArrivals:
             if isinstance(event, Moved):
                 await self._move(event)
                 event = None
+            if isinstance(event, TelegramMessage) and event.album:
+                event = self._noted(event)
             found.append((update.update_id, event))
         return found
+
+    def _noted(self, spoken: TelegramMessage) -> TelegramMessage:
+        """Note a part of an album, where the next one comes before this is stored."""
+        if self._shared.config.mode == "webhook":
+            return msgspec.structs.replace(spoken, album="")
+        self._albums.note(spoken)
+        return spoken
 
     def _read(self, update: Update | Malformed, users: Sequence[User]) -> Event | None:
         """Say what an update is; what is nothing to us is counted."""
@@ -337,6 +383,11 @@ class TelegramArrivals:
         if not spoken.is_direct:
             shared.members.note(spoken.chat, agent, is_in=True)
         name = self._name(spoken)
+        if spoken.album:
+            whole = await self._albums.whole(spoken)
+            if whole is None:
+                return
+            spoken = whole
         if not await shared.seen.claim(name.text):
             self._count("seen")
             return

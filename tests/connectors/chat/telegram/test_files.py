@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import httpx
 import pytest
+import trio
 
+from connectors.chat.telegram.inbound import ALBUM_PAUSE
 from tests.fakes.telegram.api import refusal
-from tests.support.chat.telegram_bed import ZOE, BotBed
+from tests.support.chat.telegram_bed import GROUP, ZOE, BotBed
 
 if TYPE_CHECKING:
     from trio.testing import MockClock
@@ -45,6 +47,53 @@ async def test_a_file_comes_along(
     assert (file.kind, file.content) == (kind, b"bytes")
     assert inbound.text == more.get("caption", "")
     assert "\n" not in file.name
+
+
+def picture(number: int) -> Json:
+    """Make one picture of an album; the first of one is said something with."""
+    size = {"file_id": f"p{number}", "file_unique_id": f"p{number}"}
+    called = {"type": "mention", "offset": 11, "length": 9}
+    words = {"caption": "which one, @anna_bot?", "caption_entities": [called]}
+    more = {"photo": [{**size, "width": 9, "height": 9}], "media_group_id": "g"}
+    return {**more, **words} if number == 0 else more
+
+
+@pytest.mark.parametrize("pause", [0.0, ALBUM_PAUSE - 0.5])
+async def test_an_album_is_one_message(pause: float, autojump_clock: MockClock) -> None:
+    del autojump_clock
+    bed = BotBed("anna+", "ben+")
+    group = bed.server.group(GROUP, "anna_bot", "ben_bot")
+    bed.server.files |= {f"p{number}": b"%d" % number for number in range(4)}
+    async with bed.listening() as server:
+        for number in range(4):
+            server.say(group, ZOE, **picture(number))
+            await trio.sleep(pause)
+        server.say(group, ZOE, "well?")
+        album, after = [await bed.ingress.next_or_wait() for _ in range(2)]
+        await trio.sleep(60)
+    assert (album.text, album.mentions) == ("which one, @anna?", ("anna",))
+    assert [each.content for each in album.attachments] == [b"0", b"1", b"2", b"3"]
+    assert after.text == "well?"
+    assert len(bed.ingress.accepted) == 2
+
+
+async def test_a_picture_that_comes_late_comes_by_itself(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    bed = BotBed()
+    chat = bed.server.private(1, "anna_bot")
+    bed.server.files |= {f"p{number}": b"%d" % number for number in range(4)}
+    async with bed.listening() as server:
+        for number in range(2):
+            server.say(chat, ZOE, **picture(number))
+        await trio.sleep(2 * ALBUM_PAUSE)
+        for number in range(2, 4):
+            server.say(chat, ZOE, **picture(number))
+        heard = [await bed.ingress.next_or_wait() for _ in range(2)]
+        await trio.sleep(60)
+    assert [len(each.attachments) for each in heard] == [2, 2]
+    assert len(bed.ingress.accepted) == 2
 
 
 async def test_of_a_stranger_nothing_is_fetched(autojump_clock: MockClock) -> None:
