@@ -190,7 +190,11 @@ def caption(text: str) -> Params:
 
 
 def plain(params: Params, text: str) -> Params:
-    """Write the same without any markup: what Telegram could not read it takes so."""
+    """Write the same without any markup: what Telegram could not read it takes so.
+
+    Names call people without markup, too.
+    """
+    text = CALL.sub(f"@{JOINT}", text)
     rest = {key: value for key, value in params.items() if key != "parse_mode"}
     if "caption" in rest:
         return rest | {"caption": cut(text, MOST_CAPTION)}

@@ -41,8 +41,8 @@ async def test_what_telegram_cannot_read_is_said_as_plain_text(
     words = "Bad Request: can't parse entities: Unexpected end of name token"
     async with bed.listening() as server:
         server.faults.append(("sendMessage", refusal(400, words)))
-        receipt = await bed.transport.deliver(delivery("**Hi** <you>"))
-        assert chat.texts(bed.bot()) == ["**Hi** <you>"]
+        receipt = await bed.transport.deliver(delivery("**Hi** <you> @sam_1"))
+        assert chat.texts(bed.bot()) == ["**Hi** <you> @\u200bsam_1"]
         assert bed.counted("plain_total") == 1
         server.faults.append(("editMessageText", refusal(400, words)))
         edit = Edit(
