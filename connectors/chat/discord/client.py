@@ -460,6 +460,14 @@ UNAUTHORIZED, FORBIDDEN, TOO_MANY, SERVER_FAULT = 401, 403, 429, 500
 BANNED_FOR = 600.0
 """Seconds."""
 
+# Source: developers' reference, "JSON Error Codes".
+CURES = {
+    50001: "let the bot see that channel",
+    50007: "they block the bot, or share no server with it that lets it write to them",
+    50013: "give the bot Send Messages, and in threads Send Messages in Threads, there",
+}
+"""What an operator can do about a refusal, by its code."""
+
 FAULTS = (
     discord.DiscordException,
     aiohttp.ClientError,
@@ -537,6 +545,8 @@ def read_refusal(error: discord.HTTPException) -> PlatformError:
     if error.status >= SERVER_FAULT:
         # Why busy: messages carry a nonce, all else may be done twice.
         return BusyError(said)
+    cure = CURES.get(error.code, "")
+    said = f"{said} ({cure})" if cure else said
     return RefusedError(said, str(error.code), error.status)
 
 

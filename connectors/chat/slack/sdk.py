@@ -75,6 +75,14 @@ BUSY = frozenset(
 # raised" (chat.postMessage, of both).
 LOST = frozenset({"fatal_error", "internal_error", "request_timeout"})
 
+CURES = {
+    "channel_not_found": "the channel is gone, or private and the app is not in it",
+    "is_archived": "the channel is archived",
+    "not_in_channel": "/invite the app to that channel",
+    "restricted_action": "the workspace lets the app write nothing there",
+}
+"""What an operator can do about a refusal, or why nobody can."""
+
 
 def read_error(status: int, headers: Mapping[str, str], said: Json) -> PlatformError:
     """Say what an answer that is not `ok` means.
@@ -93,6 +101,8 @@ def read_error(status: int, headers: Mapping[str, str], said: Json) -> PlatformE
     if code == "missing_scope":
         needed = text(said.get("needed"))[:LONGEST_CODE]
         told = f"{told}: give the app the scope {needed} and install it again"
+    elif code in CURES:
+        told = f"{told}: {CURES[code]}"
     return RefusedError(told, code)
 
 

@@ -9,6 +9,7 @@ from actors.errors import DeliveryRefusedError
 from actors.messages.deliveries import Reaction, Typing
 from actors.messages.inbound import Address
 from connectors.chat.discord.senders import REMEMBERED_FOR
+from tests.fakes.discord.server import Fault
 from tests.fakes.discord.world import CHANNEL, ZOE, Json
 from tests.support.chat.discord_bed import DiscordBed, delivery, open_bed
 
@@ -37,6 +38,14 @@ async def test_another_speaks_where_the_own_bot_is_not_let_in() -> None:
         async with bed.listening():
             await bed.transport.deliver(delivery("hi"))
             assert bed.said() == ["ben: anna: hi"]
+
+
+async def test_a_refusal_says_what_to_do_about_it() -> None:
+    said = '{"message": "Missing Permissions", "code": 50013}'
+    async with open_bed("anna") as bed, bed.listening() as server:
+        server.faults.append(Fault("POST", "/messages", 403, said))
+        with pytest.raises(DeliveryRefusedError, match="give the bot Send Messages"):
+            await bed.transport.deliver(delivery("hello"))
 
 
 async def test_a_place_that_nobody_sees_is_refused() -> None:

@@ -189,6 +189,11 @@ def test_a_missing_scope_is_named() -> None:
     assert "files:read" in str(read_error(200, {}, said))
 
 
+def test_an_app_that_is_not_in_a_channel_is_to_be_invited() -> None:
+    error = read_error(200, {}, {"error": "not_in_channel"})
+    assert str(error) == "Slack says not_in_channel: /invite the app to that channel"
+
+
 @given(
     body=st.binary(max_size=50),
     other=st.binary(max_size=50),
