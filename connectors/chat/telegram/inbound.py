@@ -22,7 +22,7 @@ from connectors.chat.inbound import (
     Trouble,
     left_out,
 )
-from connectors.chat.markup.dialect import UNKNOWN, command_of
+from connectors.chat.markup.dialect import UNKNOWN, command_of, utf16
 from connectors.chat.requests import (
     PlatformError,
     RefusedError,
@@ -47,6 +47,7 @@ from connectors.chat.telegram.events import (
     read,
     with_agents,
 )
+from connectors.chat.telegram.platform import PLATFORM
 from connectors.chat.telegram.senders import Outcome, TelegramShared
 from runtime.errors import StoreError
 from runtime.telemetry.logs import EventLog
@@ -257,41 +258,77 @@ Spoken = TelegramMessage | Pressed | Membership
 
 T = TypeVar("T")
 
-# Chosen: the parts of an album come within a moment, but not always at once, and a
+# Chosen: the parts of a message come within a moment, but not always at once, and a
 # chat that is busy is asked about again after a second.
 ALBUM_PAUSE = 1.5
-"""Seconds without a further part after which an album is whole."""
+"""Seconds without a further part after which a message is whole."""
 
 
-class Albums:
-    """Albums that come in, of each the parts that are there."""
+LONG_TEXT = PLATFORM.limits.text // 2
+"""UTF-16 units above which a text may be the beginning of a longer one: clients cut
+what is longer than a message anywhere in its second half."""
+
+
+class PartedMessages:
+    """Messages that come in parts, of each the parts that are there.
+
+    Such are the files of an album, and a text for which one message has no room.
+    """
 
     def __init__(self) -> None:
         self._open: dict[tuple[int, str], list[TelegramMessage]] = {}
 
-    def note(self, spoken: TelegramMessage) -> None:
-        """Note a part, while the ones before it may be waiting for it."""
-        parts = self._open.setdefault((spoken.chat, spoken.album), [])
-        if all(each.message_id != spoken.message_id for each in parts):
-            parts.append(spoken)
+    def note(self, spoken: TelegramMessage) -> TelegramMessage:
+        """Note a part, while the ones before it may be waiting for it.
 
-    async def whole(self, first: TelegramMessage) -> TelegramMessage | None:
-        """Wait for the rest of an album; None: this part came with an earlier one."""
+        Returns:
+            It, with what it is a part of.
+        """
+        if not (spoken.album or spoken.files):
+            spoken = msgspec.structs.replace(spoken, album=self._text(spoken))
+        if spoken.album:
+            parts = self._open.setdefault((spoken.chat, spoken.album), [])
+            if all(each.message_id != spoken.message_id for each in parts):
+                parts.append(spoken)
+        return spoken
+
+    def _text(self, spoken: TelegramMessage) -> str:
+        """Name the text that this may begin, or goes on with; empty: it is whole."""
+        name = f"of {spoken.sender_id} in {spoken.topic}"
+        parts = self._open.get((spoken.chat, name))
+        goes_on = parts is not None and is_long(parts[-1])
+        is_command = spoken.text.startswith("/")
+        return name if is_long(spoken) or (goes_on and not is_command) else ""
+
+    async def gather(self, first: TelegramMessage) -> Sequence[TelegramMessage]:
+        """Wait for the rest; gives all parts, none if this came with an earlier one."""
         key = (first.chat, first.album)
-        parts = self._open.get(key)
+        parts = self._open.get(key) if first.album else [first]
         if parts is None or parts[0].message_id != first.message_id:
-            return None
+            return ()
         known = 0
-        while known < len(parts):
-            known = len(parts)
-            await trio.sleep(ALBUM_PAUSE)
-        del self._open[key]
-        return msgspec.structs.replace(
-            first,
-            text="\n".join(each.text for each in parts if each.text),
-            files=tuple(file for each in parts for file in each.files),
-            called=frozenset().union(*(each.called for each in parts)),
-        )
+        try:
+            while first.album and known < len(parts):
+                known = len(parts)
+                await trio.sleep(ALBUM_PAUSE)
+        finally:  # when it is cancelled, Telegram brings them all again
+            self._open.pop(key, None)
+        return parts
+
+
+def whole(parts: Sequence[TelegramMessage]) -> TelegramMessage:
+    """Make one message of its parts."""
+    return msgspec.structs.replace(
+        parts[0],
+        text="\n".join(each.text for each in parts if each.text),
+        files=tuple(file for each in parts for file in each.files),
+        called=frozenset().union(*(each.called for each in parts)),
+    )
+
+
+def is_long(spoken: TelegramMessage) -> bool:
+    """Tell whether a text may be the beginning of a longer one."""
+    return utf16(spoken.text) > LONG_TEXT
 
 
 class TelegramArrivals:
@@ -301,7 +338,7 @@ class TelegramArrivals:
         self._bot = bot
         self._shared = shared
         self._submitter = TelegramSubmitter(bot, shared)
-        self._albums = Albums()
+        self._parted = PartedMessages()
 
     async def take(self, update: Update | Malformed, ingress: Ingress) -> None:
         """Bring one update in; comes back when it was accepted.
@@ -328,17 +365,19 @@ class TelegramArrivals:
             if isinstance(event, Moved):
                 await self._move(event)
                 event = None
-            if isinstance(event, TelegramMessage) and event.album:
+            if isinstance(event, TelegramMessage):
                 event = self._noted(event)
             found.append((update.update_id, event))
         return found
 
     def _noted(self, spoken: TelegramMessage) -> TelegramMessage:
-        """Note a part of an album, where the next one comes before this is stored."""
+        """Note a message that may be a part, where the next comes before it is stored.
+
+        Not so for webhooks: Telegram brings one message after the other.
+        """
         if self._shared.config.mode == "webhook":
             return msgspec.structs.replace(spoken, album="")
-        self._albums.note(spoken)
-        return spoken
+        return self._parted.note(spoken)
 
     def _read(self, update: Update | Malformed, users: Sequence[User]) -> Event | None:
         """Say what an update is; what is nothing to us is counted."""
@@ -382,21 +421,25 @@ class TelegramArrivals:
         shared, agent = self._shared, self._bot.agent
         if not spoken.is_direct:
             shared.members.note(spoken.chat, agent, is_in=True)
-        name = self._name(spoken)
-        if spoken.album:
-            whole = await self._albums.whole(spoken)
-            if whole is None:
-                return
-            spoken = whole
-        if not await shared.seen.claim(name.text):
-            self._count("seen")
-            return
+        parts = await self._parted.gather(spoken)
+        fresh: list[tuple[MessageName, TelegramMessage]] = []
         try:
-            chat = await self._kept(lambda: shared.moves.first(spoken.chat))
-            await self._submitter.speak(spoken, chat, name, ingress)
-            shared.seen.done(name.text)
+            # Why each: a bot that hears only what calls it may have brought the first.
+            for each in parts:
+                name = self._name(each)
+                if await shared.seen.claim(name.text):
+                    fresh.append((name, each))
+            if fresh:
+                chat = await self._kept(lambda: shared.moves.first(spoken.chat))
+                said = whole([each for _, each in fresh])
+                await self._submitter.speak(said, chat, fresh[0][0], ingress)
+            elif parts:
+                self._count("seen")
+            for name, _ in fresh:
+                shared.seen.done(name.text)
         finally:
-            shared.seen.give_back(name.text)
+            for name, _ in fresh:
+                shared.seen.give_back(name.text)
 
     def _name(self, spoken: TelegramMessage) -> MessageName:
         """Name a message so that all bots that hear it name it alike."""

@@ -1,4 +1,4 @@
-"""What comes with a message is fetched at once, within limits, for who may write."""
+"""What comes with a message, or in parts: files, albums, a text that clients cut."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import httpx
 import pytest
 import trio
 
-from connectors.chat.telegram.inbound import ALBUM_PAUSE
+from connectors.chat.telegram.inbound import ALBUM_PAUSE, LONG_TEXT
 from tests.fakes.telegram.api import refusal
-from tests.support.chat.telegram_bed import GROUP, ZOE, BotBed
+from tests.support.chat.telegram_bed import GROUP, SAM, ZOE, BotBed
 
 if TYPE_CHECKING:
     from trio.testing import MockClock
@@ -75,6 +75,44 @@ async def test_an_album_is_one_message(pause: float, autojump_clock: MockClock) 
     assert [each.content for each in album.attachments] == [b"0", b"1", b"2", b"3"]
     assert after.text == "well?"
     assert len(bed.ingress.accepted) == 2
+
+
+async def test_what_only_one_bot_hears_of_an_album_is_not_lost(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    bed = BotBed("anna", "ben+")
+    group = bed.server.group(GROUP, "anna_bot", "ben_bot")
+    bed.server.files |= {f"p{number}": b"%d" % number for number in range(3)}
+    async with bed.listening() as server:
+        for number in range(3):
+            server.say(group, ZOE, **picture(number))
+            await trio.sleep(1.0)
+        await trio.sleep(60)
+    heard = [[x.content for x in each.attachments] for each in bed.ingress.accepted]
+    assert heard == [[b"0"], [b"1", b"2"]]
+
+
+async def test_a_long_text_that_the_client_cut_is_one_message(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    bed = BotBed("anna+")
+    group = bed.server.group(GROUP, "anna_bot")
+    first, second = "a" * 4_096, "b" * (LONG_TEXT + 1)
+    async with bed.listening() as server:
+        server.say(group, ZOE, first)
+        server.say(group, SAM, "hm")
+        server.say(group, ZOE, second)
+        server.say(group, ZOE, "the end")
+        await trio.sleep(60)
+        server.say(group, ZOE, "now?")
+        await trio.sleep(60)
+        server.say(group, ZOE, first)
+        server.say(group, ZOE, "/stop")
+        await trio.sleep(60)
+    whole = f"{first}\n{second}\nthe end"
+    assert bed.texts() == [whole, "hm", "now?", first, "/stop"]
 
 
 async def test_a_picture_that_comes_late_comes_by_itself(
