@@ -44,6 +44,7 @@ from connectors.chat.telegram.events import ApiAnswer, Parameters, User, whole
 from runtime.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
+    from actors.rules.text.translations import Translate, Voices
     from connectors.chat.telegram.platform import TelegramAccountConfig, TelegramConfig
     from connectors.chat.telegram.senders import TelegramShared
     from runtime.secret import Secret
@@ -291,10 +292,10 @@ MOST_EXPLAINED = 256
 """Characters of a command's description. Source: Bot API, "BotCommand"."""
 
 
-def menu() -> list[dict[str, str]]:
+def menu(say: Translate) -> list[dict[str, str]]:
     """Describe the commands that everybody may use."""
     return [
-        {"command": word, "description": each.meaning[:MOST_EXPLAINED]}
+        {"command": word, "description": say(each.meaning)[:MOST_EXPLAINED]}
         for word, each in COMMANDS.items()
         if each.who == "everyone"
     ]
@@ -322,7 +323,7 @@ class TelegramAccount(AgentAccount):
         self.user = User(self.id, is_bot=True, first_name=agent)
         """Who it is, as far as it is known."""
 
-        self._has_menu = config.slash_commands
+        self._wants_menu = config.slash_commands
         """Whether its menu is still to be made."""
 
         self.timeout = config.request_timeout
@@ -334,8 +335,6 @@ class TelegramAccount(AgentAccount):
         """Log in; raises as `learn_name`."""
         await self.learn_name()
         self.api.is_known = True
-        if self._has_menu:
-            await self._make_menu()
 
     async def learn_name(self) -> None:
         """Ask what the bot is called: people mention it by its username.
@@ -353,19 +352,33 @@ class TelegramAccount(AgentAccount):
             raise ShutOutError(f"the token belongs to bot {user.id}, not to {self.id}")
         self.user = user
 
-    async def _make_menu(self) -> None:
-        """Tell Telegram once which commands there are; without them all else works."""
-        call = TelegramCall(
-            method="setMyCommands", params={"commands": menu()}, timeout=self.timeout
-        )
+    async def make_menus(self, voices: Voices) -> None:
+        """Tell Telegram once which commands there are, in every language.
+
+        Without them all else works.
+
+        Raises:
+            ShutOutError: it is not let in.
+        """
+        if not self._wants_menu:
+            return
+        usual = menu(voices.speak())
         try:
-            await self.api.ask_raw(call)
+            await self._tell_menu({"commands": usual})
+            for language in voices.languages:
+                own = menu(voices.speak(language))
+                if own != usual:
+                    await self._tell_menu({"commands": own, "language_code": language})
         except ShutOutError:
             raise
         except PlatformError as error:
             LOG.warning("no menu of commands", bot=self.agent, why=str(error))
         else:
-            self._has_menu = False
+            self._wants_menu = False
+
+    async def _tell_menu(self, params: Mapping[str, object]) -> None:
+        call = TelegramCall(method="setMyCommands", params=params, timeout=self.timeout)
+        await self.api.ask_raw(call)
 
     async def ask(self, call: TelegramCall, kind: type[T], chat: int = EVERYWHERE) -> T:
         """Ask for something; raises as `BotApi.ask`.

@@ -454,6 +454,7 @@ class TelegramListener:
         with ExitStack() as stack:
             await self._lease(stack)
             await until_answered(bot.open, self._health.note)
+            await bot.make_menus(shared.voices())
             bot.is_open = True
             if shared.config.mode == "webhook":
                 self._ingress = ingress

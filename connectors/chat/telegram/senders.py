@@ -28,6 +28,7 @@ from actors.errors import DeliveryBusyError, DeliveryRefusedError
 from actors.messages.deliveries import Edit, Reaction
 from actors.messages.inbound import Address, SentFile
 from actors.rules.text.limits import RecentMap
+from actors.rules.text.translations import Voices
 from connectors.chat.accounts import (
     SOON,
     ConnectorShelf,
@@ -657,6 +658,9 @@ class TelegramShared:
     ids: IdSource
     gates: Gates
     """Where webhooks come in."""
+
+    voices: Callable[[], Voices]
+    """Gives what the commands are called in each language."""
 
     leases: Path | None
     """Where it is kept which program on this machine hears which bot."""

@@ -84,6 +84,7 @@ class TelegramTransport(AccountsTransport[TelegramAccount, TelegramListener]):
             clock=parts.clock,
             ids=parts.ids,
             gates=parts.gates,
+            voices=lambda: parts.backstage.services.voices,
             leases=leases,
         )
         self._blobs = parts.blobs

@@ -48,7 +48,8 @@ class FakeBot:
             "pending_update_count": 0,
         }
         self.answered: list[tuple[str, Any]] = []
-        self.menu: list[Json] = []
+        self.menus: dict[str, list[Json]] = {}
+        """By the language of those who see it; empty: of all others."""
 
     @property
     def user(self) -> Json:
@@ -77,7 +78,10 @@ class FakeBot:
                 raise RefusalError(400, "Bad Request: BOT_COMMAND_INVALID")
             if not 1 <= len(each["description"]) <= 256:
                 raise RefusalError(400, "Bad Request: BOT_COMMAND_DESCRIPTION_INVALID")
-        self.menu = params["commands"]
+        language = str(params.get("language_code") or "")
+        if not re.fullmatch(r"(?:[a-z]{2})?", language):
+            raise RefusalError(400, "Bad Request: LANG_CODE_INVALID")
+        self.menus[language] = params["commands"]
         return True
 
     def tell(self, kind: str, what: Json) -> None:

@@ -8,6 +8,8 @@ from trio.testing import MockClock
 
 from actors.errors import DeliveryRefusedError
 from actors.messages.inbound import Address, Quoted
+from connectors.app.assembly import load_voices
+from connectors.chat.telegram.account import TelegramAccount
 from connectors.chat.telegram.listener import NAME_EVERY
 from tests.fakes.telegram.chats import Json
 from tests.support.chat.telegram_bed import BASIC, GROUP, SAM, ZOE, BotBed, delivery
@@ -75,9 +77,22 @@ async def test_each_bot_has_a_menu_of_the_commands_that_everybody_may_use(
         server.say(server.private(ZOE["id"], "ben_bot"), ZOE, "hello")
         await bed.ingress.next()
     for agent in ("anna", "ben"):
-        words = [each["command"] for each in bed.bot(agent).menu]
+        words = [each["command"] for each in bed.bot(agent).menus[""]]
         assert {"help", "stop", "who"} <= set(words)
         assert "pair" not in words
+
+
+async def test_the_menu_is_in_the_language_of_whoever_sees_it() -> None:
+    await trio.lowlevel.checkpoint()
+    bed, voices = BotBed(), load_voices()
+    config, network = bed.config, bed.server.network
+    bot = TelegramAccount("anna", config.accounts["anna"], config, network)
+    async with bot.api:
+        await bot.make_menus(voices)
+    menus = bed.bot().menus
+    assert set(menus) == {"", *voices.languages} - {"en"}
+    told = {each: menus[each][0]["description"] for each in ("", "de")}
+    assert told == {"": "show this list", "de": "zeigt diese Liste"}
 
 
 async def test_a_bot_that_is_renamed_is_called_by_its_new_name(

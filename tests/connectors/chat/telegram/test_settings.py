@@ -121,4 +121,5 @@ async def test_the_doctor_says_how_a_bot_stands(tmp_path: Path) -> None:
     bed.server.bots.clear()
     (revoked,) = await ask_all(connector_probes(app, network))
     assert "/token" in revoked.cure
+    assert bed.server.count("setMyCommands") == 0
     assert all(TOKEN not in repr(each) for each in (*fine, away, revoked))
