@@ -49,6 +49,10 @@ if TYPE_CHECKING:
 
 LOG = EventLog("pairing")
 
+TO_LET_IN = (
+    "if you know them, ask them for it: callboard pairing approve CODE; else do nothing"
+)
+
 CODE = (
     "I do not know you yet. Ask whoever runs this to let you in by this code: {code}"
     " (it holds for {minutes} minutes). What you write until then is not kept; please"
@@ -267,7 +271,7 @@ class Pairing(Actor):
             return
         requests.put(written(weighed), now)
         self._services.metrics.pairings.add(1, "told")
-        LOG.info("a stranger was told a code", account=account)
+        LOG.info("a stranger was told a code", account=account, what_to_do=TO_LET_IN)
 
     async def _hint(self, wrote: StrangerWrote) -> None:
         """Tell somebody who may not write how to be let in, unless told lately."""

@@ -107,6 +107,8 @@ async def test_the_words_of_a_stranger_are_kept_nowhere(
         assert cast.platform.refused == []
     assert WORDS not in await everything(cast)
     assert WORDS not in caplog.text
+    logged = repr([vars(each) for each in caplog.records])
+    assert "callboard pairing approve CODE" in logged
     assert not await cast.inbox()
 
 
