@@ -73,6 +73,7 @@ class DiscordQuote(msgspec.Struct, frozen=True):
     author: str
     author_name: str
     text: str
+    files: tuple[LinkedAttachment, ...] = ()
 
 
 class DiscordMessage(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +104,15 @@ class DiscordMessage(msgspec.Struct, frozen=True, kw_only=True):
     reply_to: str = ""
     quote: DiscordQuote | None = None
     files: tuple[LinkedAttachment, ...] = ()
+
+    @property
+    def all_files(self) -> tuple[LinkedAttachment, ...]:
+        """What came with it, and in a server with what it replies to.
+
+        Why not alone with somebody: there, an agent has that already.
+        """
+        quoted = self.quote.files if self.quote and self.guild else ()
+        return (*self.files, *quoted)
 
 
 class DiscordScene(msgspec.Struct, frozen=True, kw_only=True):
@@ -329,9 +339,11 @@ def reply_of(payload: Json) -> tuple[str, DiscordQuote | None]:
     author = table(quoted.get("author"))
     if not is_id(author):
         return reply_to, None
-    said = words_of(quoted)[:LONGEST_QUOTE]
+    files = files_of(quoted)
+    named = (in_words(file.kind, file.name) for file in files)
+    said = words_of(quoted)[:LONGEST_QUOTE] or " ".join(named)
     name = name_of(author, table(quoted.get("member")))
-    return reply_to, DiscordQuote(text(author["id"]), name, said)
+    return reply_to, DiscordQuote(text(author["id"]), name, said, files)
 
 
 def readable(

@@ -89,7 +89,7 @@ class DiscordSubmitter:
 
     async def submit(self, heard: MessageInScene, ingress: Ingress) -> None:
         """Submit a message, however long that takes."""
-        fill = partial(self._filled, heard) if heard.said.files else None
+        fill = partial(self._filled, heard) if heard.said.all_files else None
         await self._submission.submit(await self.bare(heard), ingress, fill)
 
     def _count(self, outcome: Outcome) -> None:
@@ -185,7 +185,7 @@ class DiscordSubmitter:
                 notes[index] = self._left_out(heard.said, file, why)
 
         async with trio.open_nursery() as nursery:
-            for index, file in enumerate(heard.said.files):
+            for index, file in enumerate(heard.said.all_files):
                 if album.claim(file.size):
                     nursery.start_soon(fetch, index, file)
                 else:

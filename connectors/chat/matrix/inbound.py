@@ -32,6 +32,7 @@ from connectors.chat.matrix.events import (
     MatrixSkipped,
     is_id,
     read,
+    read_file,
     relations,
     without_fallback,
 )
@@ -180,10 +181,11 @@ FETCH_TIMEOUT = 5.0
 
 
 class QuotedLine(msgspec.Struct, frozen=True):
-    """A message that may be quoted: its sender and its text."""
+    """A message that may be quoted."""
 
     sender: str
     text: str
+    file: MatrixFile | None = None
 
 
 class Quotes:
@@ -193,10 +195,17 @@ class Quotes:
         self._users = users
         self._lines: RecentMap[tuple[str, str], QuotedLine] = RecentMap(most)
 
-    def learn(self, room_id: str, event_id: str, sender: str, words: str) -> None:
+    def learn(
+        self,
+        room_id: str,
+        event_id: str,
+        sender: str,
+        words: str,
+        file: MatrixFile | None = None,
+    ) -> None:
         """Remember a message."""
         place = room_id, event_id
-        self._lines[place] = QuotedLine(sender, words[:LONGEST_QUOTE])
+        self._lines[place] = QuotedLine(sender, words[:LONGEST_QUOTE], file)
 
     def learn_event(self, room_id: str, event: Json) -> None:
         """Remember an event, if it is a message; what was edited reads as before."""
@@ -206,7 +215,13 @@ class Quotes:
         if event_id and sender and body and event.get("type") == "m.room.message":
             _, reply_to = relations(content)
             words = without_fallback(body) if reply_to else body
-            self.learn(room_id, event_id, sender, words)
+            file = read_file(text(content.get("msgtype")), content)
+            self.learn(room_id, event_id, sender, words, file)
+
+    def file_of(self, room_id: str, event_id: str) -> MatrixFile | None:
+        """Return the file of a message; None: it has none, or nobody knows."""
+        line = self._lines.get((room_id, event_id))
+        return line.file if line is not None else None
 
     def sender_of(self, room_id: str, event_id: str) -> str:
         """Return who wrote a message; empty if nobody knows."""
@@ -334,29 +349,41 @@ class MatrixSubmitter:
 
     async def _filled(self, heard: MessageInRoom, inbound: Inbound) -> Inbound:
         """Fetch what a message quotes and what came with it."""
-        spoken, quoted = heard.spoken, None
-        words, attachments = await self._files(spoken)
+        spoken, quoted, file = heard.spoken, None, None
         if spoken.reply_to:
             quoted = await self._shared.quotes.quote(
                 spoken.reply_to, heard.room_id, heard.room, self._account
             )
+            # Alone with somebody, an agent has that already.
+            if not inbound.is_direct:
+                file = self._shared.quotes.file_of(heard.room_id, spoken.reply_to)
+        words, attachments = await self._files(spoken, file)
         text = worded(words, spoken, inbound.sender_name)
         return msgspec.structs.replace(
             inbound, text=text, quoted=quoted, attachments=attachments
         )
 
-    async def _files(self, spoken: MatrixMessage) -> tuple[str, tuple[Attachment, ...]]:
-        """Return the words of a message, and the files that could be had."""
-        file = spoken.file
-        if file is None:
-            return spoken.text, ()
+    async def _files(
+        self, spoken: MatrixMessage, quoted: MatrixFile | None
+    ) -> tuple[str, tuple[Attachment, ...]]:
+        """Return the words of a message, and the files that could be had.
+
+        Args:
+            quoted: that of the message that it replies to.
+        """
         most = min(self._shared.config.max_media_bytes, MOST_IN_ALL)
-        attachment, why = await fetch_file(file, self._account, most)
-        if attachment is not None:
-            return spoken.text, (attachment,)
-        self._count("media_left_out")
-        LOG.warning("file not fetched", event=spoken.event_id, why=why)
-        return f"{spoken.text}\n{left_out(file.kind, file.name, why)}".strip(), ()
+        words, found = spoken.text, list[Attachment]()
+        for file in (spoken.file, quoted):
+            if file is None:
+                continue
+            attachment, why = await fetch_file(file, self._account, most)
+            if attachment is not None:
+                found.append(attachment)
+                continue
+            self._count("media_left_out")
+            LOG.warning("file not fetched", event=spoken.event_id, why=why)
+            words = f"{words}\n{left_out(file.kind, file.name, why)}".strip()
+        return words, tuple(found)
 
 
 def worded(words: str, spoken: MatrixMessage, sender_name: str) -> str:

@@ -549,6 +549,10 @@ class TelegramMessage(msgspec.Struct, frozen=True, kw_only=True):
     """Ids of those of our bots that are meant: by name, by a command, or by a reply."""
 
     files: tuple[TelegramAttachment, ...] = ()
+    quoted_files: tuple[TelegramAttachment, ...] = ()
+    """Those of the message that it replies to, in a group: alone with somebody, an
+    agent has them already."""
+
     album: str = ""
     """What it is a part of: Telegram brings each file in a message of its own."""
 
@@ -649,6 +653,7 @@ def _spoken(message: Message, sender: User, bots: Sequence[User]) -> TelegramMes
     earlier = _answered(message)
     replied_to = earlier.sender if earlier else None
     name = message.sender_chat  # somebody speaks in the name of a chat
+    is_group = message.chat.type in GROUPS
     called = {bot.id for bot in bots if is_called(text, entities, bot)}
     if replied_to is not None and is_one_of(replied_to, bots):
         called.add(replied_to.id)
@@ -660,7 +665,7 @@ def _spoken(message: Message, sender: User, bots: Sequence[User]) -> TelegramMes
         username=name.username if name else sender.username,
         language="" if name else code_of(sender.language_code),
         is_bot=sender.is_bot and not name,
-        is_direct=message.chat.type not in GROUPS,
+        is_direct=not is_group,
         is_basic=message.chat.type == "group",
         is_anonymous=name is not None and name.id == message.chat.id,
         chat_title=shown_name(message.chat.title),
@@ -673,6 +678,7 @@ def _spoken(message: Message, sender: User, bots: Sequence[User]) -> TelegramMes
         quoted_sender=name_of(replied_to) if replied_to else "",
         called=frozenset(called),
         files=files_of(message),
+        quoted_files=files_of(earlier) if earlier and is_group else (),
         album=message.media_group_id,
     )
 
@@ -744,7 +750,8 @@ def _quoted(message: Message, earlier: Message | None) -> str:
     if earlier is None:
         return ""
     quote = message.quote.text if message.quote else ""
-    return quote or words_of(earlier)
+    files = (in_words(file.kind, file.name) for file in files_of(earlier))
+    return quote or words_of(earlier) or " ".join(files)
 
 
 def name_of(user: User) -> str:

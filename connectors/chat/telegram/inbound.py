@@ -213,7 +213,7 @@ class TelegramSubmitter:
         found: list[Attachment] = []
         words = inbound.text
         album = Album()
-        for file in spoken.files:
+        for file in (*spoken.files, *spoken.quoted_files):
             fetch = partial(fetch_file, file, self._bot, most)
             attachment, why = await album.fill(file.size, fetch)
             if attachment is not None:

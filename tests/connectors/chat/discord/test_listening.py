@@ -124,6 +124,21 @@ async def test_a_reply_brings_what_it_replies_to() -> None:
         assert (got.quoted.text, got.quoted.sender_name) == ("the plan", "Sam")
 
 
+async def test_a_picture_that_is_replied_to_in_a_server_comes_along() -> None:
+    async with open_bed("anna") as bed, bed.listening() as server:
+        server.world.files["cat.png"] = b"cat"
+        cat = {**PICTURE, "url": f"{server.url}/files/cat.png"}
+        first = await bed.say("", author=SAM, attachments=[cat])
+        (quoted,) = [e for e in bed.world.messages[CHANNEL] if e["id"] == first]
+        reference = {"message_id": first, "channel_id": CHANNEL}
+        more: dict[str, Any] = {"type": 19, "message_reference": reference}
+        await bed.say("whose is it?", referenced_message=quoted, **more)
+        got = [await bed.ingress.next() for _ in range(2)][1]
+        assert [each.content for each in got.attachments] == [b"cat"]
+        assert got.quoted is not None
+        assert got.quoted.text == "[image: cat.png]"
+
+
 async def test_files_are_fetched_at_once_and_from_nowhere_else() -> None:
     async with open_bed("anna") as bed, bed.listening() as server:
         server.world.files["cat.png"] = b"cat"

@@ -167,6 +167,21 @@ async def test_a_file_is_fetched_by_the_account() -> None:
     )
 
 
+async def test_a_picture_that_is_replied_to_in_a_room_comes_along() -> None:
+    bed = MatrixBed("anna")
+    bed.server.room(ROOM, ZOE, SAM, ANNA)
+    bed.server.media["hs.test/cat"] = b"cat"
+    cat = {"msgtype": "m.image", "url": "mxc://hs.test/cat"}
+    async with bed.listening() as server:
+        first = server.say(ROOM, SAM, "cat.png", **cat)
+        related = {"m.relates_to": {"m.in_reply_to": {"event_id": first}}}
+        server.say(ROOM, ZOE, "@anna whose is it?", **related)
+        inbound = [await bed.ingress.next() for _ in range(2)][1]
+    assert [each.content for each in inbound.attachments] == [b"cat"]
+    assert inbound.quoted is not None
+    assert (inbound.quoted.text, inbound.text) == ("cat.png", "@anna whose is it?")
+
+
 async def test_a_file_whose_token_has_ended_is_fetched_by_the_next_one() -> None:
     bed = MatrixBed("anna", password=WORD)
     bed.server.room(ROOM, ZOE, ANNA)

@@ -49,6 +49,30 @@ async def test_a_file_comes_along(
     assert "\n" not in file.name
 
 
+@pytest.mark.parametrize("place", ["group", "private"])
+async def test_a_picture_that_is_replied_to_in_a_group_comes_along(
+    place: str, autojump_clock: MockClock
+) -> None:
+    del autojump_clock
+    bed = BotBed()
+    group = bed.server.group(GROUP, "anna_bot")
+    is_group = place == "group"
+    chat = group if is_group else bed.server.private(1, "anna_bot")
+    bed.server.files["large"] = b"bytes"
+    text = "@anna_bot whose is it?"
+    mark = {"type": "mention", "offset": 0, "length": 9}
+    async with bed.listening() as server:
+        told = server.say(chat, SAM, photo=PHOTO)
+        if not is_group:
+            await bed.ingress.next()
+        server.say(chat, ZOE, text, entities=[mark], reply_to_message=told)
+        inbound = await bed.ingress.next()
+    brought = [b"bytes"] if is_group else []
+    assert [each.content for each in inbound.attachments] == brought
+    assert inbound.quoted is not None
+    assert inbound.quoted.text == "[image: photo.jpg]"
+
+
 def picture(number: int) -> Json:
     """Make one picture of an album; the first of one is said something with."""
     size = {"file_id": f"p{number}", "file_unique_id": f"p{number}"}
