@@ -74,16 +74,25 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def check_open_door(way: Way, host: str, *, has_key: bool) -> Iterator[Complaint]:
+def check_open_door(
+    way: Way,
+    host: str,
+    *,
+    has_key: bool,
+    may: str = "may use the agents",
+    variable: str = "CALLBOARD_API_KEY",
+) -> Iterator[Complaint]:
     """Refuse a server that others can reach and anybody may use.
 
     Args:
         host: the address on which it listens.
         has_key: whether clients need a key.
+        may: what anybody could do.
+        variable: an example of where the key is.
     """
     if not has_key and not is_loopback(host):
-        text = f"without api_key, everybody who reaches {host!r} may use the agents"
-        hint = 'add api_key = { env = "CALLBOARD_API_KEY" }, or host = "127.0.0.1"'
+        text = f"without api_key, everybody who reaches {host!r} {may}"
+        hint = f'add api_key = {{ env = "{variable}" }}, or host = "127.0.0.1"'
         yield Complaint((*way, "host"), text, hint)
 
 

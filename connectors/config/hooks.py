@@ -97,7 +97,13 @@ class WebhookInConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     agents: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=16)]
     """Who is told, each with a task of its own."""
 
-    chat: Annotated[str, Meta(pattern="^[^/]+/.+$")]
+    chat: Annotated[
+        str,
+        Meta(
+            pattern="^[^/]+/.+$",
+            description='a chat, as in "matrix/!room:example.org"',
+        ),
+    ]
     """Where they answer, as `connector/chat`."""
 
     task: Text

@@ -40,6 +40,7 @@ from connectors.config.app import (
     INSTALL,
     LIBRARY,
     OTEL_INSTALL,
+    AdminConfig,
     AppConfig,
     ConnectorConfig,
     HttpConfig,
@@ -48,7 +49,14 @@ from connectors.config.app import (
     TracingConfig,
     has_otel,
 )
-from connectors.config.checks import Way, check_address, find_zone, slash_hint, unknown
+from connectors.config.checks import (
+    Way,
+    check_address,
+    check_open_door,
+    find_zone,
+    slash_hint,
+    unknown,
+)
 from connectors.config.mcp import with_servers_file
 from connectors.config.models import HASHING, OFF
 from connectors.config.shipped import state_folder
@@ -77,6 +85,7 @@ from connectors.settings.checks.tools import (
     check_fetch,
     check_hooks,
     check_readable,
+    check_speech,
     check_web_search,
     check_webhooks,
     check_workspace,
@@ -311,6 +320,18 @@ def check_tracing(tracing: TracingConfig) -> Iterator[Complaint]:
         )
 
 
+def check_admin(admin: AdminConfig) -> Iterator[Complaint]:
+    """Check that not everybody sees what operators see."""
+    if admin.is_on:
+        yield from check_open_door(
+            ("admin",),
+            admin.host,
+            has_key=admin.api_key is not None,
+            may="sees all metrics and actors",
+            variable="CALLBOARD_ADMIN_KEY",
+        )
+
+
 def is_there(path: Path) -> bool:
     """Whether there is such a file, as far as one may look."""
     try:
@@ -359,12 +380,14 @@ def check(app: AppConfig) -> Iterator[Complaint]:
     yield from check_store(app.store)
     yield from check_nodes(app)
     yield from check_tracing(app.tracing)
+    yield from check_admin(app.admin)
     yield from check_workspace(app)
     yield from check_sessions(app)
     yield from check_busy(app)
     yield from check_readable(app.sandbox.readable)
     yield from check_fetch(app)
     yield from check_web_search(app)
+    yield from check_speech(app)
     yield from check_memory(app)
     yield from check_notebook(app)
     yield from check_languages(app)

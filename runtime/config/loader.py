@@ -208,8 +208,7 @@ class Fit(msgspec.Struct):
             if item.encode_name not in table:
                 # Why: not `complain`, since one table may lack several keys.
                 text = f"{words.dotted(way) or 'the file'} lacks {item.encode_name!r}"
-                line = words.example(item.encode_name, words.sample(item.type))
-                hint = f"for example: {line}"
+                hint = words.line_for(way, item.encode_name, item.type)
                 self.errors.append(node.value.error(text, hint))
         return {**self.unset_paths(fields.values(), table), **plain}
 

@@ -14,8 +14,11 @@ from msgspec import inspect as shapes
 
 from runtime.config.positions import Path as Way
 from runtime.config.tree import Node
+from runtime.secret import Secret
 
 REFERENCE = '{ env = "NAME" } or { file = "path" }'
+
+SECRET = shapes.CustomType(Secret)
 
 MOST_LISTED = 8
 """Names that a hint lists; of more, the nearest, and where to see all."""
@@ -180,6 +183,17 @@ def example(key: str | int, value: str) -> str:
     return value if isinstance(key, int) else f"{key} = {value}"
 
 
+def line_for(way: Way, key: str, kind: shapes.Type) -> str:
+    """Write the hint for a key that a table lacks: a line, or a table of its own."""
+    match bare(kind):
+        case shapes.StructType():
+            return f"add a table [{dotted((*way, key))}]"
+        case shapes.DictType():
+            return f"add a table [{dotted((*way, key))}.NAME]"
+        case _:
+            return f"for example: {example(key, sample(kind))}"
+
+
 def sample(kind: shapes.Type) -> str:
     """Write a value that fits the type, for lack of a default."""
     match bare(kind):
@@ -197,6 +211,6 @@ def sample(kind: shapes.Type) -> str:
             text = "{ … }"
         case shapes.BoolType():
             text = "true"
-        case _:
-            text = '"…"'
+        case other:
+            text = '{ env = "NAME" }' if other == SECRET else '"…"'
     return text

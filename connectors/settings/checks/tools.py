@@ -83,6 +83,18 @@ def check_web_search(app: AppConfig) -> Iterator[Complaint]:
         )
 
 
+def check_speech(app: AppConfig) -> Iterator[Complaint]:
+    """Check that those who write down recordings, or speak, can be asked."""
+    for name, server in (
+        ("transcriber", app.media.transcriber),
+        ("speaker", app.media.speaker),
+    ):
+        if server is not None:
+            has_key = server.api_key is not None
+            way: Way = ("media", name, "base_url")
+            yield from check_address(way, server.base_url, has_key=has_key)
+
+
 EVENTS: tuple[EventType, ...] = get_args(EventType)
 HINT = "make one: echo whsec_$(openssl rand -base64 32)"
 

@@ -152,7 +152,10 @@ def test_a_foreign_web_page_cannot_look(
     ("setting", "said"),
     [
         ("port={port}", "admin: cannot listen on 127.0.0.1:{port}: address already"),
-        ('host="0.0.0.0"', "admin: host '0.0.0.0' can be reached from other machines"),
+        (
+            'host="0.0.0.0"',
+            "admin.host: without api_key, everybody who reaches '0.0.0.0'",
+        ),
     ],
 )
 def test_an_address_that_cannot_be_taken_ends_the_start(
