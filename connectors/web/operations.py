@@ -239,9 +239,13 @@ Pages and other connectors have addresses of their own: `callboard serve` prints
 """
 
 
-async def say_what_is_here(_request: Request) -> Response:
-    """Tell somebody who opens the address in a browser."""
-    return PlainTextResponse(HERE)
+def front_route(text: str) -> Route:
+    """Give the route that tells somebody who opens the address in a browser."""
+
+    async def say_what_is_here(_request: Request) -> Response:
+        return PlainTextResponse(text)
+
+    return Route("/", say_what_is_here)
 
 
 # Chosen: a few scrapers, probes and people, each with some connections kept open.
@@ -278,7 +282,7 @@ class AdminServer(ServerTransport):
 
     async def _serve(self, sock: socket.socket) -> None:
         routes = operation_routes(self._operations, self._bridge, self._refusal)
-        app = make_app([Route("/", say_what_is_here), *routes])
+        app = make_app([front_route(HERE), *routes])
         await serve(app, sock, self._settings, lambda: None, self._requests)
 
     def _refusal(self, request: Request) -> Response | None:

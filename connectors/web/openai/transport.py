@@ -38,7 +38,11 @@ from connectors.config.app import HttpConfig
 from connectors.files.blobs import BlobFolder, bytes_of
 from connectors.web.openai import protocol as wire
 from connectors.web.openai.completions import CompletionContext, CompletionsEndpoint
-from connectors.web.operations import operation_routes, requests_counter
+from connectors.web.operations import (
+    front_route,
+    operation_routes,
+    requests_counter,
+)
 from connectors.web.peers import Peers, RestEndpoint
 from connectors.web.server import (
     HttpSettings,
@@ -57,6 +61,17 @@ from runtime.telemetry.metrics import Counter
 # request has 1 MiB by default.
 MOST = 131_072
 """Most bytes of a file that is put into the text."""
+
+HERE = """\
+Callboard's agents answer programs here, as OpenAI's API does. The base URL for clients
+ends with /v1, and the model is an agent's name:
+
+/v1/models            the agents
+/v1/chat/completions  ask one of them
+/healthz, /readyz     the process runs; it works, or why not
+
+To talk with them in a browser, run `callboard login`: it says where the page is.
+"""
 
 TAKES = TakesFiles(max_bytes=MOST, max_image_bytes=MOST)
 
@@ -228,6 +243,7 @@ class HttpTransport(ServerTransport):
             rest = [Route("/{path:path}", other)]
         app = make_app(
             [
+                front_route(HERE),
                 Route("/v1/chat/completions", completions, methods=["POST"]),
                 *model_routes(context, int(self._clock.wall())),
                 *operation_routes(self._operations, self._bridge, context.refusal),

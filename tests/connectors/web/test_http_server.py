@@ -256,6 +256,8 @@ async def test_a_key_is_asked_for_where_one_is_set(
         if status == 401:
             assert posted.headers["www-authenticate"] == "Bearer"
         assert (await client.get("/healthz")).status_code == 200
+        front = await client.get("/")  # somebody has opened it in a browser
+        assert (front.status_code, "/v1/models" in front.text) == (200, True)
 
 
 async def test_operators_see_health_readiness_and_figures() -> None:
