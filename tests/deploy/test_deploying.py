@@ -160,9 +160,15 @@ def composition(path: str) -> dict[str, Any]:
 
 
 def test_the_composition_is_read_only_and_whole() -> None:
-    own = composition("container/compose.yml")["services"]["callboard"]
+    found = composition("container/compose.yml")
+    own = found["services"]["callboard"]
     assert own["read_only"]
     assert own["cap_drop"] == ["ALL"]
+    # `callboard init` writes agents' characters beside the settings.
+    assert "./company:/etc/callboard:ro" in own["volumes"]
+    (network,) = found["networks"]["default"]["ipam"]["config"]
+    text = (DEPLOY / "container" / "compose.yml").read_text(encoding="utf-8")
+    assert f'trusted_proxies = ["{network["subnet"]}"]' in text
 
 
 def test_the_composed_nodes_are_one_company_behind_one_proxy() -> None:
