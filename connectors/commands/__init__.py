@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -121,8 +122,16 @@ def name_output() -> None:
         )
 
 
+CURES = {
+    errno.EACCES: "change its owner or permissions, or run this as its owner",
+    errno.ENOSPC: "make room on that disk",
+    errno.EROFS: "name a place that can be written",
+}
+"""What to do about errors of the machine that have one cure."""
+
+
 def describe_error(error: OSError) -> str:
-    """Say what the machine refused, and of which file, without its number."""
+    """Say what the machine refused, of which file, and what to do about it."""
     if not error.strerror:
         return str(error)
     if error.filename == OUTPUT_NAME:
@@ -131,7 +140,8 @@ def describe_error(error: OSError) -> str:
             " /dev/null that can"
         )
     place = "" if error.filename is None else f"{error.filename}: "
-    return f"{place}{error.strerror}"
+    cure = CURES.get(error.errno or 0)
+    return f"{place}{error.strerror}" + (f"; {cure}" if cure else "")
 
 
 @dataclass(frozen=True)

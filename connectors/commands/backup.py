@@ -50,7 +50,7 @@ from connectors.files.blobs import folder_of
 from runtime import __version__
 from runtime.clock import SystemClock
 from runtime.config.loader import Settings
-from runtime.errors import StoreRefusedError, StoreUnavailableError
+from runtime.errors import CorruptError, StoreRefusedError, StoreUnavailableError
 from runtime.store.database import Database, Totals
 
 DATABASE, KEY = "database", "receipts.key"
@@ -292,7 +292,7 @@ def superseded(folder: Path, end: str, keep: int, newest: Path) -> Iterator[Path
 
 @click.command()
 @database_options
-@click.argument("target", type=click.Path(path_type=Path))
+@click.argument("target")
 @click.option("--force", is_flag=True, help="Replace TARGET if it exists.")
 @click.option(
     "--all",
@@ -308,7 +308,7 @@ def superseded(folder: Path, end: str, keep: int, newest: Path) -> Iterator[Path
 @json_option
 def command(
     choice: DatabaseChoice,
-    target: Path,
+    target: str,
     *,
     force: bool,
     is_whole: bool,
@@ -317,18 +317,20 @@ def command(
 ) -> None:
     """Copy the database to the file TARGET, whole as of one moment.
 
-    In a folder the copy is named by the time. It is checked, and has its name only when
-    it is complete. It holds what people wrote: keep it as safe as the database. --all
-    adds the key of receipts, settings, personas, workspace, files and daily logs; files
-    of secrets are left out: keep them elsewhere.
+    In a folder (with a / at its end, it is made) the copy is named by the time. It is
+    checked, and has its name only when it is complete. It holds what people wrote: keep
+    it as safe as the database. --all adds the key of receipts, settings, personas,
+    workspace, files and daily logs; files of secrets are left out: keep them elsewhere.
     """
     end = WHOLE_END if is_whole else DATABASE_END
-    if keep is not None and not target.exists():
-        target.mkdir(parents=True, mode=0o700)
-    if keep is not None and not target.is_dir():
-        raise click.BadParameter(f"{target} is no folder", param_hint="TARGET")
-    folder = target if target.is_dir() else None
-    place = target if folder is None else named_by_time(folder, end)
+    place, folder = Path(target), None
+    if keep is not None or target.endswith("/"):
+        if not place.exists():
+            place.mkdir(parents=True, mode=0o700)
+        if not place.is_dir():
+            raise click.BadParameter(f"{target} is no folder", param_hint="TARGET")
+    if place.is_dir():
+        folder, place = place, named_by_time(place, end)
     if is_whole:
         back_up_whole(choice, place, force=force, as_json=as_json)
     else:
@@ -503,7 +505,12 @@ def restore_command(choice: DatabaseChoice, copy: Path, *, yes: bool) -> int:
     if is_archive(copy):
         return restore_whole(choice, copy, yes=yes)
     database.refuse_replacing()
-    for line in told(unfinished_in(database_at(copy), SystemClock().wall())):
+    try:
+        unfinished = unfinished_in(database_at(copy), SystemClock().wall())
+    except CorruptError as error:
+        text = f"{copy} is damaged, or no database at all"
+        raise CorruptError(f"{text}; give the path of another copy") from error
+    for line in told(unfinished):
         say(line)
     if path.exists() and not is_wanted(f"Replace {path} by {copy}?", yes=yes):
         return FAILED

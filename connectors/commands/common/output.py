@@ -124,6 +124,10 @@ ANSWER_OTHERWISE = frozenset(
 """Commands without `--json`: people watch them run, or they write JSON in any case."""
 
 
+LONGEST_HELP = 1_000
+"""Characters of a command's first sentence, which the help of its group shows."""
+
+
 def answer_programs(command: click.Command, name: str) -> None:
     """Give a command that does things the option `--json`, and a group all of its own.
 
@@ -136,6 +140,8 @@ def answer_programs(command: click.Command, name: str) -> None:
     """
     if isinstance(command, click.Group):
         for below, each in command.commands.items():
+            # As a whole: click's own cuts it off at the end of a line.
+            each.short_help = each.get_short_help_str(LONGEST_HELP)
             answer_programs(each, f"{name} {below}")
     has_json = any("--json" in each.opts for each in command.params)
     if isinstance(command, click.Group) or has_json or name in ANSWER_OTHERWISE:

@@ -15,7 +15,7 @@ import pytest
 
 from connectors.admin.settings import AppliedFile
 from connectors.chat.terminal.platform import with_terminal
-from connectors.cli import COMMANDS, run
+from connectors.cli import COMMANDS, callboard as the_command, run
 from connectors.commands import find_settings, innermost
 from connectors.files import receipt_key
 from connectors.settings.load import load_app
@@ -315,6 +315,19 @@ def test_a_wrong_command_line_is_code_2(
     assert run(arguments) == 2
 
 
+@pytest.mark.parametrize("columns", [60, 80])
+def test_help_of_a_group_says_all_of_what_each_command_does(columns: int) -> None:
+    context = click.Context(the_command, info_name="callboard", terminal_width=columns)
+    for name in the_command.list_commands(context):
+        command = the_command.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            below = click.Context(command, context, name)
+            said = command.get_help(below)
+            assert "..." not in said.partition("Commands:")[2]
+            assert max(map(len, said.splitlines())) <= columns
+
+
 def test_help_lists_all_commands_and_the_exit_codes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -369,8 +382,26 @@ def test_a_mistake_of_the_program_is_one_line_and_code_70() -> None:
             "a:1: one\n  hint: do\n",
         ),
         (MisuseError("not so"), 1, "callboard: not so\n"),
-        (OSError(28, "No space left on device"), 1, "callboard: No space left"),
-        (OSError(13, "Permission denied", "/x/y"), 1, "callboard: /x/y: Permission d"),
+        (
+            OSError(28, "No space left on device"),
+            1,
+            "callboard: No space left on device; make room on that disk\n",
+        ),
+        (
+            OSError(13, "Permission denied", "/x/y"),
+            1,
+            "callboard: /x/y: Permission denied; change its owner or permissions,",
+        ),
+        (
+            OSError(30, "Read-only file system", "/x/y"),
+            1,
+            "callboard: /x/y: Read-only file system; name a place that can be ",
+        ),
+        (
+            OSError(5, "Input/output error", "/x"),
+            1,
+            "callboard: /x: Input/output error\n",
+        ),
         (OSError("odd"), 1, "callboard: odd"),
         (KeyboardInterrupt(), 130, ""),
     ],

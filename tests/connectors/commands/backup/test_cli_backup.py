@@ -128,6 +128,17 @@ def test_a_copy_that_is_not_there_changes_nothing(
     assert state(path, FAILED) == "dead"
 
 
+def test_what_is_no_copy_changes_nothing(
+    path: Path, copy: Path, capsys: Output
+) -> None:
+    copy.write_text("default_agent = 'anna'\n" * 99, encoding="utf-8")
+    assert restore(path, copy, "--yes") == 1
+    said = capsys.readouterr().err
+    assert f"{copy} is damaged, or no database at all" in said
+    assert said.endswith("; give the path of another copy\n")
+    assert state(path, FAILED) == "dead"
+
+
 def test_a_database_in_use_is_not_replaced(
     path: Path, copy: Path, capsys: Output
 ) -> None:
@@ -270,6 +281,14 @@ def test_only_the_newest_copies_are_kept(company: Path, capsys: Output) -> None:
     assert left[-1] == "callboard-mine.tar.gz"
     assert len(left) == 3
     assert capsys.readouterr().err.count(": removed\n") == 3
+
+
+def test_a_slash_at_the_end_names_a_folder_which_is_made(company: Path) -> None:
+    folder = company.parent / "new" / "backups"
+    assert run(["backup", f"{folder}/", "--config", str(company)]) == 0
+    (copy,) = folder.iterdir()
+    assert copy.name.startswith("callboard-")
+    assert folder.stat().st_mode & 0o777 == 0o700
 
 
 def test_the_copy_just_made_is_kept_whatever_the_clock_said_before(
