@@ -49,6 +49,11 @@ words are a new question then, not the rest of that one."""
 WITHHELD = "[This answer was held back before anybody read it]"
 """What the model reads later in place of an answer that was held back."""
 
+ASK_AFTER = "Please ask again in {span}."
+
+FEW_MINUTES = 300.0
+"""Seconds up to which people are told of a few minutes."""
+
 CUT = "\n\n(cut: the answer was longer than {most} characters)"
 
 
@@ -255,11 +260,15 @@ def failure(
     asked: tuple[TranscriptLine, ...],
     failed: Failed,
     settled: tuple[SettledState, str],
+    now: float,
     run: Run | None = None,
 ) -> Answer:
     """Make the answer to a message whose turn failed."""
+    advice, wait = failed.advice, failed.not_before - now
+    if advice and wait > FEW_MINUTES:
+        advice = ASK_AFTER.format(span=lasting(wait))
     mark = TIMED_OUT if failed.trouble == "timeout" else FAILED
-    text = "\n\n".join(filter(None, (failed.text, failed.advice)))
+    text = "\n\n".join(filter(None, (failed.text, advice)))
     said = delivery(inbound, "", text, trouble=failed.trouble)
     said = msgspec.structs.replace(said, retry_at=failed.not_before)
     # A picture that a model cannot see would break every later question, too.

@@ -64,6 +64,7 @@ SHUT_OUT = (
     " key in the settings. Until it works, other accounts and models are asked where"
     " there are any, and this one once in a while."
 )
+USED_UP = "account used up or unpaid: look at its plan, or add a fallback"
 LET_IN = "✅ The account `{account}` takes its key again."
 
 # Chosen: how often the cool-downs shown in the metrics are brought up to date, while
@@ -378,8 +379,9 @@ class Accounts(Actor):
         was_out = backend.account in self._pool.out
         self._pool.failed(backend, outcome, ended.retry_after, now, ended.why)
         if outcome != "auth":
-            LOG.info(
-                "model call failed",
+            is_spent = outcome == "quota"  # mended by people alone, at the provider
+            (LOG.warning if is_spent else LOG.info)(
+                USED_UP if is_spent else "model call failed",
                 account=backend.account,
                 model=backend.model,
                 outcome=outcome,

@@ -99,7 +99,8 @@ class Outcomes(msgspec.Struct, eq=False):
             failed = Failed(text, given_up.reason)
         settled = (given_up.state, given_up.reason)
         asked = self._asked(pending)
-        answer = answers.failure(pending.inbound, asked, failed, settled, run)
+        now = self._services.clock.wall()
+        answer = answers.failure(pending.inbound, asked, failed, settled, now, run)
         return combined(answer, pending)
 
     def stopped(self, pending: PendingMessage, run: Run | None = None) -> Answer:

@@ -77,9 +77,15 @@ async def test_a_delegate_may_hand_on_only_its_share() -> None:
 async def test_a_failure_is_told_and_remembered_as_such() -> None:
     asked = (TranscriptLine("user", "hello"),)
     late = answers.failure(
-        words(), asked, Failed("sorry", "timeout", "timeout"), ("replied", "timeout")
+        words(),
+        asked,
+        Failed("sorry", "timeout", "timeout"),
+        ("replied", "timeout"),
+        0.0,
     )
-    broken = answers.failure(words(), asked, Failed("sorry", "bug"), ("dead", "bug"))
+    broken = answers.failure(
+        words(), asked, Failed("sorry", "bug"), ("dead", "bug"), 0.0
+    )
     assert [late.lines[-1].text, broken.lines[-1].text] == [
         answers.TIMED_OUT,
         answers.FAILED,
@@ -95,7 +101,7 @@ async def test_every_way_to_end_a_copied_message_announces_the_copies() -> None:
         reply("[DELEGATE:ben] never closed", inbound),
         answers.notice(inbound, "busy", ("dropped", "busy")),
         answers.cancelled(inbound, ()),
-        answers.failure(inbound, (), Failed("sorry", "bug"), ("dead", "bug")),
+        answers.failure(inbound, (), Failed("sorry", "bug"), ("dead", "bug"), 0.0),
     ]
     assert [each.deliveries[0].answers_left for each in ends] == [2] * 5
 

@@ -40,7 +40,7 @@ async def test_a_failure_is_silence_to_a_heartbeat_alone() -> None:
     failed = Failed("no model", "model")
     kinds: dict[Occasion, str] = {"heartbeat": "silence", "task": "notice"}
     for occasion, kind in kinds.items():
-        answer = answers.failure(on(occasion), ASKED, failed, ("replied", "model"))
+        answer = answers.failure(on(occasion), ASKED, failed, ("replied", "model"), 0.0)
         (delivery,) = for_people(answer, "anna", ids()).deliveries
         assert delivery.kind == kind
 
@@ -82,7 +82,7 @@ async def test_what_a_lane_says_its_conversation_is_told_once() -> None:
 async def test_a_silent_lane_leaves_nothing_behind() -> None:
     inbound = on("heartbeat", "heartbeat2")
     failed = answers.failure(
-        inbound, ASKED, Failed("no model", "model"), ("dead", "model")
+        inbound, ASKED, Failed("no model", "model"), ("dead", "model"), 0.0
     )
     quiet = for_people(failed, "anna", ids())
     assert (quiet.lines, quiet.handed) == ((), ())

@@ -15,6 +15,7 @@ from actors.approvals.permissions import ApprovalRefused, ApprovalTerms, OpenApp
 from actors.delegation import loop_guard
 from actors.delegation.loop_guard import DelegationLimits
 from actors.inbound import hooks, undeliverable as bounce
+from actors.journal import answers
 from actors.journal.answers import deferral
 from actors.journal.outbox import GOES_ON
 from actors.messages.commands import ApprovalDecision
@@ -108,6 +109,7 @@ def constants() -> list[str]:
     texts += [running_turns.GAVE_UP.format(count=3), outgoing.LOST]
     texts += [GOES_ON.format(count=5)]
     texts += [turn.TIMED_OUT, agent.BROKE, agent.ASK_AGAIN, bounce.SORRY]
+    texts += [answers.ASK_AFTER.format(span="2 hours")]
     texts += [turn_rules.ASK_LATER, turn.UNREAD, turn.TAKEN_OVER, turn.EXPIRED]
     texts += [turn.TIMED_OUT, turn.UNREADABLE.format(count=3, why="late")]
     texts += [TokenAllowance(5).used_up, untrusted.REFUSED]

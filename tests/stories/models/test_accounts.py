@@ -96,7 +96,7 @@ async def test_a_limit_is_kept_to_and_then_over(autojump_clock: Clock) -> None:
 
 
 async def test_when_no_account_is_left_the_fallback_answers(
-    autojump_clock: Clock,
+    autojump_clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     cast = make_cast(fallbacks=("cheap",))
     cast.work.is_down = cast.home.is_down = fault("quota")
@@ -104,6 +104,8 @@ async def test_when_no_account_is_left_the_fallback_answers(
     text = cast.metrics.render().decode()
     assert 'callboard_fallbacks_total{instead="cheap",model="smart"} 1' in text
     assert "callboard_models_cooling_down 2" in text
+    warned = [line for line in caplog.records if line.levelname == "WARNING"]
+    assert len([line for line in warned if "used up" in line.getMessage()]) == 2
 
 
 async def test_cool_downs_that_are_over_are_not_shown_any_more(

@@ -126,6 +126,17 @@ async def test_after_three_turns_it_is_dead_and_the_writer_is_told(
     assert (row.state, row.reason, row.attempts) == ("dead", "model", 3)
 
 
+async def test_who_is_told_to_ask_again_is_told_when_that_can_help(
+    autojump_clock: Clock,
+) -> None:
+    busy = ModelBusyError("overloaded", retry_after=1800.0)
+    cast = Cast(model=FakeModel(lambda _: Says(error=busy)), retries=RetryPolicy())
+    async with open_company(autojump_clock, cast):
+        cast.platform.write("bad")
+        await wait_for_all(cast, 2 * HOUR)
+    assert cast.platform.said()[-1] == SORRY.replace("a few", "30")
+
+
 async def test_who_waits_for_a_model_is_told_when_it_may_be_asked(
     autojump_clock: Clock,
 ) -> None:
