@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, TypeVar, TypeVarTuple, cast, get_args
@@ -35,6 +35,7 @@ from connectors.web.eliza.keys import (
     offered_key,
 )
 from connectors.web.eliza.messages import (
+    UUID_TEXT,
     ZERO,
     AgentIds,
     ChannelType,
@@ -63,6 +64,11 @@ Short = Annotated[str, Meta(min_length=1, max_length=200)]
 Wait = Literal["websocket", "http", "sse"]
 
 HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
+
+SNAKE = re.compile(r"_([a-z])")
+
+ENDS = re.compile(r"[.\[]")
+"""What follows the name of a field: another one in it, or a place in a list."""
 
 CHANNEL_TYPES: tuple[str, ...] = get_args(ChannelType)
 
@@ -330,9 +336,12 @@ def read_body_as(body: Json, shape: type[T]) -> T:
         ApiError: 400, with the field that is wrong.
     """
     fields: Json = {}
+    sent: dict[str, str] = {}
     for name, value in body.items():
         snake = HUMP.sub(lambda found: f"_{found.group(1).lower()}", name)
-        fields.setdefault(OLD_NAMES.get(snake, snake), value)
+        known = OLD_NAMES.get(snake, snake)
+        fields.setdefault(known, value)
+        sent.setdefault(known, name)
     if is_deep(fields):
         raise wrong(f"more than {DEEPEST} objects and lists in each other")
     mode = fields.get("transport")
@@ -350,16 +359,25 @@ def read_body_as(body: Json, shape: type[T]) -> T:
     try:
         return msgspec.convert(fields, shape, strict=True)
     except msgspec.ValidationError as error:
-        raise _explained(error, shape) from None
+        raise _explained(error, shape, sent) from None
 
 
-def _explained(error: msgspec.ValidationError, shape: type) -> ApiError:
+def _explained(
+    error: msgspec.ValidationError, shape: type, sent: Mapping[str, str]
+) -> ApiError:
+    """Say which field is wrong, by the name with which it was sent."""
     text, _, where = str(error).partition(" - at `$")
     place = where.strip(".`")
     if lacking := LACKING.search(text):
-        place = ".".join(filter(None, (place, lacking.group(1))))
-    if BLANK in text:
+        text = "is missing"
+        field = SNAKE.sub(lambda found: found.group(1).upper(), lacking.group(1))
+        place = ".".join(filter(None, (place, field)))
+    elif BLANK in text:
         text = "must not be blank"
+    elif UUID_TEXT in text:
+        text = "is no UUID"
+    first = ENDS.split(place, 1)[0]
+    place = sent.get(first, first) + place.removeprefix(first)
     if place.rpartition(".")[2] == "type" and has_channel_type(shape):
         text = f"{text}; known: {', '.join(CHANNEL_TYPES)}"
     return wrong(text, place)
@@ -755,7 +773,8 @@ async def taken_of(form: FormData, limit: int) -> UploadedFile:
     if ".." in name or "/" in name or "\\" in name:
         raise wrong("has a path in its name", "file")
     if kind not in KINDS:
-        raise wrong(f"of the type {kind or 'unknown'!r} is not taken", "file")
+        text = f"of the type {kind or 'unknown'!r} is not taken"
+        raise wrong(f"{text}; known: {', '.join(sorted(KINDS))}", "file")
     if len(content) > limit:
         raise too_long(limit)
     fields = {key: value for key, value in form.items() if isinstance(value, str)}

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import pytest
 import trio
 from hypothesis import given, strategies as st
 
 from connectors.web.eliza.platform import WebConfig
-from connectors.web.eliza.services.sessions import MINUTE, SessionTimeouts, span
+from connectors.web.eliza.request import read_body_as
+from connectors.web.eliza.services.sessions import (
+    MINUTE,
+    SessionBody,
+    SessionTimeouts,
+    span,
+)
+from connectors.web.server import ApiError
 from tests.fakes.store.in_memory import MemoryStore
 from tests.fakes.web.eliza import ANNA, API, BEN, ZOE, WebBed, open_web, reply
 
@@ -53,6 +61,27 @@ async def test_a_session_answers_in_http_mode_with_data_and_without() -> None:
         page = await bed.ask("GET", f"{path}/messages", params=older)
         assert [each["content"] for each in page["messages"]] == ["hello"]
         nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "told"),
+    [
+        ({"userId": ZOE}, "agentId", "is missing"),
+        ({"agentId": ANNA, "userId": "x"}, "userId", "is no UUID"),
+        ({"agent_id": ANNA, "user_id": "x"}, "user_id", "is no UUID"),
+        (
+            {**SESSION, "timeoutConfig": {"autoRenew": 5}},
+            "timeoutConfig.autoRenew",
+            "Expected `bool`, got `int`",
+        ),
+    ],
+)
+def test_a_wrong_field_is_named_as_it_was_sent(
+    body: dict[str, object], field: str, told: str
+) -> None:
+    with pytest.raises(ApiError) as caught:
+        read_body_as(body, SessionBody)
+    assert (caught.value.param, caught.value.text) == (field, told)
 
 
 async def test_a_session_is_listed_renewed_and_deleted() -> None:
