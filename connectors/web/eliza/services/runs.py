@@ -649,6 +649,12 @@ class AgentRecord(msgspec.Struct, frozen=True, kw_only=True):
         return self.made_by == SETTINGS
 
 
+NO_CONDUCTOR = (
+    "no agent of the settings makes others: set is_conductor = true for one, and"
+    " [hiring] who"
+)
+
+
 class AgentService:
     """Lists and changes agents.
 
@@ -767,10 +773,12 @@ class AgentService:
         """Have a change decided as a conductor's would be, and store it."""
         personas = self._backstage.roster().settled.personas
         conductor = next((x.name for x in personas if x.config.is_conductor), "")
+        if not conductor:
+            raise ApiError(400, NO_CONDUCTOR, code=code)
         services = self._backstage.services
         maker = Requester(
             agent=conductor,
-            is_conductor=bool(conductor),
+            is_conductor=True,
             person=f"{self._connector}/{caller.entity or caller.name or 'key'}",
             is_owner=True,
             is_delegated=False,

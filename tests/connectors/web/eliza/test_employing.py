@@ -66,7 +66,7 @@ async def test_what_the_settings_do_not_grant_is_not_done() -> None:
     body = {"characterJson": CHARACTER}
     cases: list[tuple[dict[str, Any], str]] = [
         ({"who": "nobody"}, "[hiring] who"),
-        ({"conductor": ""}, "only a conductor"),
+        ({"conductor": ""}, "set is_conductor = true"),
     ]
     for more, why in cases:
         async with open_house(**more) as bed:
