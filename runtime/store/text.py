@@ -44,4 +44,10 @@ def why_no_json(body: bytes | str, error: Exception) -> str:
                 f"{escape.group(1).decode()} is half of a surrogate pair and stands"
                 " alone, which is no valid Unicode text; send the whole character"
             )
+    if isinstance(error, UnicodeDecodeError):
+        # Why anew: the reader counts from the beginning of the text that holds it.
+        try:
+            whole.decode()
+        except UnicodeDecodeError as found:
+            return f"byte {found.start} is not UTF-8; write it as UTF-8"
     return str(error)

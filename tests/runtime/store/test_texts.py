@@ -54,6 +54,11 @@ def test_any_bytes_will_do(body: bytes) -> None:
     assert why_no_json(body, ERROR)
 
 
+def test_what_is_no_utf_8_is_told_with_its_place_in_the_whole() -> None:
+    with pytest.raises(ApiError, match=r"JSON: byte 12 is not UTF-8; write it as"):
+        decode_request(b'{"model": "a\xff"}')
+
+
 def test_programs_are_told() -> None:
     body = rb'{"model": "anna", "messages": [{"role": "user", "content": "\ud800"}]}'
     with pytest.raises(ApiError, match=r"JSON: \\ud800 is half of a surrogate pair"):
