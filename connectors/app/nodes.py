@@ -24,7 +24,15 @@ import os
 import socket
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,12 +47,13 @@ from actors.operations.keeper import WATCHED
 from actors.outbound.hints import encode_hint
 from actors.services import Duties
 from connectors.admin.nodes import NodeCircle, NodeWay, ways_to
-from connectors.admin.settings import Flat, flat
+from connectors.admin.settings import Flat, Way, flat
 from connectors.chat.platforms import platform_of
 from connectors.config.app import ADMIN_PORT, AppConfig, HttpConfig, address_of
 from connectors.files import receipt_key
 from connectors.web.peers import NodePlace
 from runtime import __version__
+from runtime.config.messages import dotted
 from runtime.errors import FencedError, SettingsError, StoreError, StoreUnavailableError
 from runtime.nodes.hints import LEASES, Hint, RowsWritten, Shown
 from runtime.nodes.membership import Membership, MembershipPlan
@@ -68,23 +77,67 @@ GIVEN = "the company was given to another node"
 DRAINED = "this node gives all to others, and takes nothing"
 TAKES_AGAIN = "this node takes work again"
 
+AS_IS = "="
+"""How the mark of a setting begins that nobody has written otherwise."""
+
+IS_THERE = "+"
+"""In place of a mark: a table of this name."""
+
 MOST_NAMED = 20
 """Settings that are named of those that differ."""
 
 
 def comparable(config: AppConfig, key: bytes) -> Flat:
-    """Give what must agree on all nodes: by setting, a mark of its value."""
+    """Give what must agree on all nodes: by setting, a mark of its value.
+
+    The marks of those that are as they are where nothing is written begin with `AS_IS`.
+    Each table that has a name of its own is there, too.
+    """
     shared = {
         name: each
         for name, each in config.connectors.items()
         if platform_of(each).is_server  # what a terminal talks to is this machine's
     }
     config = msgspec.structs.replace(config, connectors=shared)
-    return {
-        name: hashlib.blake2b(value.encode(), digest_size=8, key=key).hexdigest()
-        for name, value in flat(config, key).items()
-        if not is_own(name)
-    }
+    pieces = {dotted(way): is_default for way, is_default in pieces_of(config)}
+    found = {name: IS_THERE for name, is_default in pieces.items() if not is_default}
+    for name, value in flat(config, key).items():
+        mark = hashlib.blake2b(value.encode(), digest_size=8, key=key).hexdigest()
+        ends = [at for at, letter in enumerate(f"{name}.") if letter in ".["]
+        is_default = any(pieces.get(name[:at]) for at in ends)
+        found[name] = f"{AS_IS}{mark}" if is_default else mark
+    return {name: mark for name, mark in found.items() if not is_own(name)}
+
+
+def pieces_of(value: object, way: Way = ()) -> Iterator[tuple[Way, bool]]:
+    """Give what settings consist of, and whether it is as if nothing were written.
+
+    That is so of what has its default, be it a whole table. Of several tables of one
+    kind, each is written.
+    """
+    if isinstance(value, msgspec.Struct):
+        for each in msgspec.structs.fields(value):
+            child, at = getattr(value, each.name), (*way, each.encode_name)
+            if child == default_of(each):
+                yield at, True
+            else:
+                yield from pieces_of(child, at)
+        return
+    several: Iterable[tuple[str | int, object]] = ()
+    if isinstance(value, Mapping):
+        several = value.items()
+    elif isinstance(value, (tuple, list)):
+        several = enumerate(value)
+    for key, child in several:
+        if isinstance(child, msgspec.Struct):
+            yield (*way, key), False
+            yield from pieces_of(child, (*way, key))
+
+
+def default_of(setting: msgspec.structs.FieldInfo) -> object:
+    """Give what a setting is where nothing is written; `NODEFAULT`: it must be."""
+    make = setting.default_factory
+    return setting.default if make is msgspec.NODEFAULT else make()
 
 
 def is_own(name: str) -> bool:
@@ -95,9 +148,19 @@ def is_own(name: str) -> bool:
 
 
 def differing(mine: Flat, theirs: Flat) -> list[str]:
-    """Name the settings that differ."""
+    """Name the settings that somebody has written otherwise.
+
+    Not those that one of two releases does not know, or has another default for, as
+    long as nobody sets them.
+    """
     names = mine.keys() | theirs.keys()
-    return sorted(name for name in names if mine.get(name) != theirs.get(name))
+    pairs = {x: (mine.get(x, AS_IS), theirs.get(x, AS_IS)) for x in names}
+    return sorted(
+        name
+        for name, (one, other) in pairs.items()
+        if one.removeprefix(AS_IS) != other.removeprefix(AS_IS)
+        and not (one.startswith(AS_IS) and other.startswith(AS_IS))
+    )
 
 
 def is_shared(config: AppConfig, connector: str) -> bool:
@@ -596,9 +659,15 @@ class CompanyNode:
         if names:
             more = len(names) - MOST_NAMED
             shown = ", ".join(names[:MOST_NAMED]) + (f" and {more} more" * (more > 0))
+            hint = "give all nodes the same settings"
+            if known is not None and known.card.release != card.release:
+                hint += (
+                    f"; what only release {card.release} or {known.card.release} knows"
+                    " has to wait until all nodes run one of them"
+                )
             raise SettingsError(
                 f"node {owner!r}, which runs the company, has other settings: {shown}",
-                hint="give all nodes the same settings",
+                hint=hint,
             )
 
     def _card(self) -> tuple[NodeCard, bytes]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import socket
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -15,6 +15,8 @@ import trio.testing
 from hypothesis import given, strategies as st
 from msgspec.structs import replace
 
+from actors.config.agents import AgentConfig
+from actors.config.limits import LimitsConfig
 from actors.errors import MisdirectedError
 from actors.messages.keys import chat_partition
 from actors.services import Duties
@@ -552,6 +554,41 @@ def test_what_a_node_is_by_itself_need_not_agree() -> None:
     assert differing(comparable(one, KEY), comparable(two, KEY)) == ["default_agent"]
     three = msgspec.structs.replace(two, nodes=NodesConfig(name="b", ttl=9.0))
     assert differing(comparable(two, KEY), comparable(three, KEY)) == ["nodes.ttl"]
+
+
+class NextLimits(LimitsConfig, frozen=True):
+    """The limits of a release that knows one more, and has another default for one."""
+
+    max_in_flight: int = 33
+    patience: float = 2.5
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "named"),
+    [
+        ({}, {}, []),
+        ({}, {"patience": 3.0}, ["limits.patience"]),
+        ({"max_in_flight": 7}, {"max_in_flight": 7}, []),
+        ({"max_in_flight": 7}, {}, ["limits.max_in_flight"]),
+        ({"max_in_flight": 33}, {"max_in_flight": 33}, []),
+    ],
+)
+def test_what_a_release_adds_with_its_default_is_no_difference(
+    older: dict[str, int], newer: dict[str, Any], named: list[str]
+) -> None:
+    one = AppConfig(limits=LimitsConfig(**older))
+    two = replace(AppConfig(), limits=NextLimits(**newer))
+    mine, theirs = comparable(one, KEY), comparable(two, KEY)
+    assert differing(mine, theirs) == differing(theirs, mine) == named
+
+
+def test_a_table_that_only_one_node_has_differs_though_nothing_stands_in_it() -> None:
+    one = AppConfig(agents={"anna": AgentConfig(persona="x")})
+    two = AppConfig(agents={**one.agents, "ben": AgentConfig()})
+    assert differing(comparable(one, KEY), comparable(two, KEY)) == ["agents.ben"]
+    assert "agents.anna" in differing(
+        comparable(AppConfig(), KEY), comparable(one, KEY)
+    )
 
 
 def test_no_value_of_a_setting_can_be_read_from_what_is_compared() -> None:
