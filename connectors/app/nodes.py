@@ -671,11 +671,13 @@ class CompanyNode:
             )
 
     def _card(self) -> tuple[NodeCard, bytes]:
-        from runtime.postgresql.nodes import NodeCard  # noqa: PLC0415  an extra
+        from runtime.postgresql.migrations import FORMATS  # noqa: PLC0415  an extra
+        from runtime.postgresql.nodes import NodeCard  # noqa: PLC0415  same
 
         config = self._config
         card = NodeCard(
             release=__version__,
+            formats=FORMATS,
             host=socket.gethostname(),
             process=os.getpid(),
             address=config.nodes.address,

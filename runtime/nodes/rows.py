@@ -3,7 +3,8 @@
 A *lease* names something that one node at a time may act for: a part of the
 conversations, an account on a chat platform, the scheduler. Its *epoch* grows with
 each new owner. Each node writes through one *writer* row, whose *fence* number a
-take-over raises: what the old owner sends after that is refused.
+take-over raises: what the old owner sends after that is refused. The *formats* that a
+node knows say beside which nodes of other releases it can work.
 """
 
 from __future__ import annotations
@@ -73,3 +74,44 @@ class Member(msgspec.Struct, frozen=True):
     fence: int
     leases: tuple[tuple[str, int], ...]
     """Name and new epoch of each lease that it owned in its last life."""
+
+
+class Format(msgspec.Struct, frozen=True):
+    """The version of something that nodes share, as a release knows it."""
+
+    version: int
+    oldest: int
+    """Beside releases that know this version or a later one, it can be used."""
+
+
+class Formats(msgspec.Struct, frozen=True):
+    """All that nodes share, as a release knows it."""
+
+    tables: Format
+    protocol: Format
+    """Of what they write for each other: bodies of rows, hints, questions, cards."""
+
+
+def why_apart(mine: Formats, theirs: Formats | None) -> str:
+    """Say why nodes of two releases cannot work side by side; empty: they can.
+
+    Args:
+        theirs: None: their release does not say.
+    """
+    if theirs is None:
+        return "it does not say beside which releases it can work"
+    for what, own, other in (
+        ("tables", mine.tables, theirs.tables),
+        ("the protocol of nodes", mine.protocol, theirs.protocol),
+    ):
+        if other.version < own.oldest:
+            return (
+                f"it knows {what} up to version {other.version}, and this one needs"
+                f" others to know version {own.oldest}"
+            )
+        if own.version < other.oldest:
+            return (
+                f"this one knows {what} up to version {own.version}, and it needs"
+                f" others to know version {other.oldest}"
+            )
+    return ""

@@ -99,6 +99,8 @@ READ_LEASES = "SELECT name, owner, epoch, wanted FROM lease"
 DECLARE_FENCED = """UPDATE node SET state = 'fenced'
     WHERE id = %(node)s AND incarnation = %(incarnation)s AND beat = %(beat)s
     AND state = %(state)s RETURNING id"""
+DECLARE_GONE = """UPDATE node SET state = 'fenced'
+    WHERE id = %(node)s AND state = 'up' RETURNING id"""
 # Why: a session that stopped in the middle of a pipeline waits for its client, holds
 # its locks, be it on the node's own row, and no time-out of the server ends it. For one
 # whose hints are not read, the server keeps all hints. Those that wait for a replica
@@ -195,6 +197,12 @@ def take_over(plan: TakeOver) -> tuple[Statement, ...]:
         Statement(RAISE_FENCE, node),
         give(dead.id, plan.owners),
     )
+
+
+def shut_out(node: str) -> tuple[Statement, ...]:
+    """Fence a node that has no session; others take over what it has."""
+    own = {"node": node}
+    return Statement(DECLARE_GONE, own), Statement(RAISE_FENCE, own)
 
 
 def give(node: str, owners: dict[str, str]) -> Statement:

@@ -13,6 +13,7 @@ and `nodes.py` import it.
 __all__ = [
     "database",
     "hints",
+    "migrations",
     "nodes",
     "server",
     "store",

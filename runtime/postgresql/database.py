@@ -17,6 +17,7 @@ from runtime.errors import (
     MisuseError,
     StoreError,
     StoreRefusedError,
+    StoreTooNewError,
     StoreUnavailableError,
 )
 from runtime.postgresql.migrations import (
@@ -78,9 +79,9 @@ class PostgresqlDatabase(SqlRepair):
             return version_of(db) is not None
 
     def is_current(self) -> bool:
-        """Whether it is this release's; see the port."""
+        """Whether it needs no change for this release; see the port."""
         with self._connected() as db:
-            return self._version(db) == len(MIGRATIONS)
+            return self._version(db) >= len(MIGRATIONS)
 
     def refuse_damaged(self) -> None:
         """Read all rows once; see the port.
@@ -120,14 +121,14 @@ class PostgresqlDatabase(SqlRepair):
 
     def rewrite(self, decide: Decide) -> int:
         """Change or remove rows; see the port."""
-        with self._opened() as db, db.transaction():
+        with self._opened(whole=True) as db, db.transaction():
             store_waiting(db)
         return super().rewrite(decide)
 
     @contextlib.contextmanager
     def read_whole(self) -> Generator[PostgresqlRows]:
         """Give all its rows; see the port."""
-        with self._opened() as db:
+        with self._opened(whole=True) as db:
             claim(db, self.name)
             with db.transaction():
                 store_waiting(db)
@@ -203,10 +204,20 @@ class PostgresqlDatabase(SqlRepair):
             yield db
 
     @contextlib.contextmanager
-    def _opened(self) -> Generator[Db]:
-        """Connect to a database of this release."""
+    def _opened(self, *, whole: bool = False) -> Generator[Db]:
+        """Connect to a database that this release can use.
+
+        Args:
+            whole: whether nothing may be overlooked that a newer release has added.
+        """
         with self._connected() as db:
-            self._refuse_old(db)
+            version = self._refuse_old(db)
+            if whole and version > len(MIGRATIONS):
+                raise StoreTooNewError(
+                    f"{self.name} has tables of a newer release (its version is"
+                    f" {version}, this release knows {len(MIGRATIONS)}), and this must"
+                    " overlook nothing; do it with that release"
+                )
             yield db
 
     def _version(self, db: Db) -> int:
@@ -219,7 +230,7 @@ class PostgresqlDatabase(SqlRepair):
             )
         return version
 
-    def _refuse_old(self, db: Db) -> None:
+    def _refuse_old(self, db: Db) -> int:
         version = self._version(db)
         if version < len(MIGRATIONS):
             raise StoreRefusedError(
@@ -227,6 +238,7 @@ class PostgresqlDatabase(SqlRepair):
                 f" release's {len(MIGRATIONS)}); start `callboard serve` once, which"
                 " brings it up to date"
             )
+        return version
 
     @contextlib.contextmanager
     def changing(self) -> Generator[SqlDb]:

@@ -7,19 +7,35 @@ it names them. No index holds `state`: a change of it must not touch an index, s
 PostgreSQL need not write the row's other entries anew (HOT).
 
 The columns have the names that SQLite's have: `runtime/store/copying.py` relies on it.
+
+Nodes of the release before go on beside a node of this one (`FORMATS`). So what a
+release no longer needs is removed by the next one: first expand, then contract.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 
 from runtime.errors import StoreRefusedError, StoreTooNewError
 from runtime.nodes import rows as leases, statements
-from runtime.postgresql.server import Db
+from runtime.nodes.rows import Format, Formats
+from runtime.postgresql.server import Db, rows_of
 from runtime.store.rows import PARTS
+from runtime.telemetry.logs import EventLog
+
+LOG = EventLog("store")
 
 MIGRATING = 4_811_302_731_901
 """Key of the advisory lock that is held while tables are changed."""
+
+PATIENCE = """SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '2s';
+    SET LOCAL idle_in_transaction_session_timeout = '5s'"""
+"""While tables are changed, which may be large. Behind a step that waits for a table
+all others wait, and nodes must show life meanwhile."""
+
+HAS_CARDS = 2
+"""The first version with nodes."""
 
 TEXT = 'text COLLATE "C" NOT NULL'
 """Compared by its bytes, as every engine does."""
@@ -277,13 +293,35 @@ ALTER TABLE change DROP CONSTRAINT change_pkey;
 ALTER TABLE change ADD PRIMARY KEY(topic, node);
 """
 
+# Which programs these tables still suit; see `Format.oldest`.
+STEP_BESIDE = """
+ALTER TABLE callboard_schema ADD COLUMN oldest integer NOT NULL DEFAULT 0;
+"""
+
 MIGRATIONS: Sequence[str] = (
     STEP_1,
     STEP_NODES,
     STEP_PARTS,
     STEP_HANDOVER,
     statements.DRAINED,
+    STEP_BESIDE,
 )
+
+FORMATS = Formats(
+    tables=Format(version=len(MIGRATIONS), oldest=6),
+    protocol=Format(version=1, oldest=1),
+)
+"""What this release knows, and the oldest that it can live beside.
+
+Tables: a step that only adds (a table, a column with a default) leaves `oldest` as it
+is; it must be quick, for old nodes wait meanwhile. What is no longer used is removed by
+the release after the one that stopped using it; `oldest` becomes that one's version.
+
+Protocol: what old nodes must understand (a kind of row or event, a value of a field)
+is read by one release, which raises `version`, and written by the next one, which makes
+that version its `oldest`. A field or a kind that they may leave out raises nothing:
+what a node does not know it passes over.
+"""
 
 TABLES = (
     "inbox",
@@ -306,6 +344,11 @@ def version_of(db: Db) -> int | None:
         return None
     row = db.execute("SELECT version FROM callboard_schema").fetchone()
     return 0 if row is None else int(row[0])
+
+
+def oldest_of(db: Db) -> int:
+    """Give the oldest version whose programs can use tables of a newer release."""
+    return int(rows_of(db, "SELECT oldest FROM callboard_schema")[0][0])
 
 
 # Not a migration: the database is whole without it, and pgvector may come or go at any
@@ -334,42 +377,58 @@ def is_without_directions(db: Db) -> bool:
     return row == (True, False)
 
 
-def migrate(db: Db, name: str, steps: Sequence[str] = MIGRATIONS) -> None:
+def migrate(
+    db: Db,
+    name: str,
+    steps: Sequence[str] = MIGRATIONS,
+    oldest: int = FORMATS.tables.oldest,
+    check: Callable[[], object] = lambda: None,
+) -> None:
     """Bring the tables to the newest version, or leave them exactly as they are.
 
     Args:
-        db: an open connection; no transaction may be under way on it.
+        db: an open connection.
         name: how the database is named for people.
         steps: all migrations, the first from an empty database.
+        oldest: see `Format`.
+        check: is called before a change, while no node can join; may raise.
 
     Raises:
         StoreRefusedError: the tables belong to another program.
-        StoreTooNewError: a newer release wrote them.
+        StoreTooNewError: a newer release wrote them, and this one cannot use them.
         psycopg.Error: the server; nothing has been changed.
     """
     if version_of(db) == len(steps) and not is_without_directions(db):
         return
-    with db.transaction():
+    with db.transaction(), db.patience(math.inf):
         db.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATING,))
         version = refuse_other(db, name, len(steps))
-        for step in steps[version:]:
-            # Without parameters it may be many statements.
-            db.execute(step.encode())
         if version < len(steps):
-            db.execute("UPDATE callboard_schema SET version = %s", (len(steps),))
+            db.execute(PATIENCE.encode())
+            if version >= HAS_CARDS:
+                db.execute("LOCK TABLE node_card IN SHARE MODE")
+            check()
+            for step in steps[version:]:
+                # Without parameters it may be many statements.
+                db.execute(step.encode())
+            given = (len(steps), oldest)
+            db.execute("UPDATE callboard_schema SET version = %s, oldest = %s", given)
         if is_without_directions(db):
             db.execute(DIRECTIONS.encode())
+    if 0 < version < len(steps):
+        LOG.info("database upgraded", path=name, version=len(steps), before=version)
 
 
 def refuse_other(db: Db, name: str, newest: int = len(MIGRATIONS)) -> int:
-    """Check that the database is empty or ours, and of no newer release.
+    """Check that the database is empty or ours, and of no release that needs others.
 
     Returns:
-        The version of its tables; 0: it has none.
+        The version of its tables; 0: it has none; above `newest`: a newer release added
+        what this one does not know, and can work without.
 
     Raises:
         StoreRefusedError: another program's tables have our names.
-        StoreTooNewError: a newer release wrote it.
+        StoreTooNewError: a newer release wrote it, and this one cannot use it.
     """
     # Why first: another start may make the tables between two looks, and only a query
     # of the catalog sees at once what was committed since the transaction began.
@@ -386,7 +445,7 @@ def refuse_other(db: Db, name: str, newest: int = len(MIGRATIONS)) -> int:
                 " was touched. Give Callboard a database of its own"
             )
         return 0
-    if version > newest:
+    if version > newest and oldest_of(db) > newest:
         raise StoreTooNewError(
             f"{name} was written by a newer release of Callboard (its version is"
             f" {version}, this release knows {newest}); install that release again, or"

@@ -10,17 +10,26 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
+import psycopg
 
 from runtime.errors import FencedError, StoreRefusedError, StoreUnavailableError
 from runtime.nodes import statements
 from runtime.nodes.hints import LEASES, encode
 from runtime.nodes.membership import MembershipPlan
-from runtime.nodes.rows import ACCOUNT, LeaseRow, Member, NodeRow
+from runtime.nodes.rows import (
+    ACCOUNT,
+    Formats,
+    LeaseRow,
+    Member,
+    NodeRow,
+    why_apart,
+)
 from runtime.nodes.statements import Statement
-from runtime.postgresql.migrations import migrate, version_of
+from runtime.postgresql.migrations import FORMATS, HAS_CARDS, migrate, version_of
 from runtime.postgresql.server import NOTIFY, Db, PostgresqlServer, rows_of
 from runtime.postgresql.threads import LET_GO_WITHIN, PAUSE, claim
 
@@ -54,9 +63,12 @@ REMOVE_CHANGES = "DELETE FROM change WHERE node = %s"
 
 
 class NodeCard(msgspec.Struct, frozen=True):
-    """How a node presents itself; one of an older release may leave some of it out."""
+    """How a node presents itself; one of another release may leave some of it out."""
 
     release: str = ""
+    formats: Formats | None = None
+    """Says beside which others it can work; None: it does not say."""
+
     host: str = ""
     """Name of its machine."""
 
@@ -137,8 +149,10 @@ class NodeDesk:
             accounts: names of the leases of connectors that there are to be.
 
         Raises:
-            StoreRefusedError: another process has this name, or another node is of
-                another release.
+            StoreRefusedError: another process has this name, or another node's release
+                cannot work beside this one's.
+            StoreTooNewError: a newer release changed the tables, and this one cannot
+                use them.
             StoreUnavailableError: the server is away, or a process that is no node has
                 the database.
         """
@@ -148,9 +162,10 @@ class NodeDesk:
         with contextlib.ExitStack() as undo, self._server.told():
             undo.callback(self.drop)
             self._refuse_namesake(db)
-            self._refuse_release(db, card.release)
+            self._await_strangers(db, card)
             claim(db, self._server.name, is_node=True)
-            migrate(db, self._server.name)
+            alone = partial(self._shut_out_strangers, db, card)
+            migrate(db, self._server.name, check=alone)
             with db.transaction():
                 steps = statements.join(self._node, is_again=self._has_joined)
                 joined = [self._run(db, each) for each in steps]
@@ -158,6 +173,11 @@ class NodeDesk:
                     self._run(db, step)
                 db.execute(PUT_CARD, (self._node, msgspec.json.encode(card), settings))
             self._incarnation = int(joined[0][0][0])
+            undo.callback(self._leave, db)
+            # Why again: who joins meanwhile saw this node as little as it saw that one.
+            migrate(db, self._server.name, check=alone)
+            with db.transaction():
+                alone()
             name = statements.application_name(self._node, self._incarnation)
             db.execute("SELECT set_config('application_name', %s, false)", (name,))
             undo.pop_all()
@@ -181,16 +201,45 @@ class NodeDesk:
                 )
             threading.Event().wait(PAUSE)
 
-    def _refuse_release(self, db: Db, release: str) -> None:
-        """Refuse to change tables under a node of another release."""
+    def _await_strangers(self, db: Db, card: NodeCard) -> None:
+        """Give nodes that this one cannot work beside the time to connect again."""
+        end = time.monotonic() + LET_GO_WITHIN
+        while self._strangers(db, card) and time.monotonic() < end:
+            threading.Event().wait(PAUSE)
+
+    def _shut_out_strangers(self, db: Db, card: NodeCard) -> None:
+        """Have no node come back beside this one that it cannot work beside.
+
+        Raises:
+            StoreRefusedError: such a node is there.
+        """
+        for gone in self._strangers(db, card):
+            for step in statements.shut_out(gone):
+                self._run(db, step)
+
+    def _strangers(self, db: Db, card: NodeCard) -> list[str]:
+        """Name nodes that this one cannot work beside, and that do not answer.
+
+        Those that have ended or were fenced see this one when they join again.
+
+        Raises:
+            StoreRefusedError: one does answer.
+        """
+        gone: list[str] = []
         for each in _known(db):
-            is_other = each.card.release not in {"", release}
-            if each.is_connected and each.id != self._node and is_other:
+            why = why_apart(card.formats or FORMATS, each.card.formats)
+            if not why or each.id == self._node or each.state != "up":
+                continue
+            if each.is_connected:
+                theirs = each.card.release or "(unknown)"
                 raise StoreRefusedError(
-                    f"node {each.id!r} runs release {each.card.release} and this is"
-                    f" {release}: nodes of two releases do not work together. Stop all"
-                    " nodes, then start this release on each"
+                    f"node {each.id!r} runs release {theirs} and this is"
+                    f" {card.release}: they cannot work side by side, because {why}."
+                    " Go by the releases in between, one after the other, or stop all"
+                    " nodes, then start one release on each"
                 )
+            gone.append(each.id)
+        return gone
 
     def beat(self) -> NodesLook:
         """Show life, and look at the others.
@@ -284,8 +333,12 @@ class NodeDesk:
         if not self._has_joined:
             return
         with self._server.told():
-            own = {"node": self._node, "incarnation": self._incarnation}
-            rows_of_named(self._connected(), statements.LEAVE, own)
+            self._leave(self._connected())
+
+    def _leave(self, db: Db) -> None:
+        own = {"node": self._node, "incarnation": self._incarnation}
+        with contextlib.suppress(psycopg.Error):
+            rows_of_named(db, statements.LEAVE, own)
 
     def publish(
         self, card: NodeCard, settings: bytes, accounts: Collection[str] = ()
@@ -359,7 +412,7 @@ def read_card(card: bytes | None) -> NodeCard:
 
 
 def _known(db: Db) -> list[KnownNode]:
-    if (version_of(db) or 0) < 2:
+    if (version_of(db) or 0) < HAS_CARDS:
         return []
     found: list[KnownNode] = []
     for node, state, beat, is_drained, card, is_connected in rows_of(db, CARDS):
@@ -379,7 +432,7 @@ class NodesFromOutside:
             self._server.told(),
             contextlib.closing(self._server.connect("callboard nodes", 10.0)) as db,
         ):
-            if (version_of(db) or 0) < 2:
+            if (version_of(db) or 0) < HAS_CARDS:
                 raise StoreUnavailableError(
                     f"{self._server.name} has no nodes yet: start one with a [nodes]"
                     " name"

@@ -242,9 +242,7 @@ class PostgresqlWriter(DatabaseThread[PostgresqlServer]):
             db.add_notice_handler(self._hear)
             if is_first:
                 claim(db, self.file.name, is_node=self._is_node)
-                db.execute("SET statement_timeout = 0")  # tables may be large
                 migrate(db, self.file.name)
-                db.execute(f"SET statement_timeout = '{WRITE_WITHIN:g}s'".encode())
             else:
                 self._end_own(db)
                 claim(db, self.file.name, is_node=self._is_node)

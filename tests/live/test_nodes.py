@@ -13,6 +13,7 @@ import itertools
 import os
 import re
 import secrets
+import shutil
 import signal
 import socket
 import sys
@@ -30,6 +31,8 @@ from wsproto.utilities import LocalProtocolError
 
 from actors.messages.keys import chat_partition
 from connectors.chat.websocket.frames import chat_of
+from runtime import __version__
+from runtime.postgresql.migrations import FORMATS
 from runtime.postgresql.nodes import NodesFromOutside
 from runtime.postgresql.server import PostgresqlServer
 from runtime.store.rows import PARTS
@@ -963,3 +966,138 @@ async def test_the_script_to_try_three_nodes_goes_on_after_a_kill() -> None:
     assert re.search(rf"^{owner} +runs the company", before, re.MULTILINE)
     assert re.search(rf"^{owner} +is gone", after, re.MULTILINE)
     assert re.search(rf"^[^{owner}] +runs the company", after, re.MULTILINE)
+
+
+TABLES = FORMATS.tables.version
+VERSION = "runtime/__init__.py"
+MIGRATIONS = "runtime/postgresql/migrations.py"
+
+Changes = tuple[tuple[str, str, str], ...]
+"""Of each its file, what stands there, and what is to stand there."""
+
+COLUMN = "\"ALTER TABLE inbox ADD COLUMN colour text NOT NULL DEFAULT 'red'\""
+HINT = "RowsWritten(node, tuple(sorted(kinds)))"
+
+ADDS: Changes = (
+    (VERSION, f'"{__version__}"', '"7.1.0"'),
+    (MIGRATIONS, "    STEP_BESIDE,\n", f"    STEP_BESIDE,\n    {COLUMN},\n"),
+    (MIGRATIONS, "protocol=Format(version=1,", "protocol=Format(version=2,"),
+    (
+        "runtime/postgresql/nodes.py",
+        "    host: str",
+        "    mood: int = 1\n    host: str",
+    ),
+    ("runtime/nodes/hints.py", HINT, "('rows', node, sorted(kinds), 'more')"),
+    ("actors/messages/inbound.py", "    is_bot:", "    mood: int = 1\n    is_bot:"),
+    ("actors/config/limits.py", "    max_hops:", "    mood: int = 1\n    max_hops:"),
+)
+"""The next release: a column, a field of a message, of a card and of a hint, a setting,
+and a protocol that it reads, and others need not know yet."""
+
+NEEDS: Changes = (
+    *ADDS[1:],
+    (VERSION, f'"{__version__}"', '"7.2.0"'),
+    (MIGRATIONS, "version=2, oldest=1", "version=2, oldest=2"),
+)
+"""The one after that: it writes what only that protocol knows."""
+
+
+def make(folder: Path, changes: Changes) -> Path:
+    """Make another release: a copy of this source with a few lines changed."""
+    for package in ("runtime", "actors", "connectors", "config"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / package, folder / package, ignore=ignored)
+    for name, before, after in changes:
+        path = folder / name
+        text = path.read_text()
+        assert text.count(before) == 1, (name, before)
+        path.write_text(text.replace(before, after))
+    return folder
+
+
+class NodesOfReleases(Nodes):
+    """Three nodes, each of a release of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder / "company")
+        self.next = make(folder / "next", ADDS)
+        self.later = make(folder / "later", NEEDS)
+        self.sources = dict.fromkeys(NAMES, ROOT)
+
+    def variables(self, name: str) -> dict[str, Any]:
+        """Give what a node's settings differ by, and where its source is."""
+        return super().variables(name) | {"PYTHONPATH": str(self.sources[name])}
+
+    async def install(self, name: str, source: Path) -> None:
+        """Have a node end and begin again with a release, and be given work."""
+        if name in self.running:
+            assert await self.finish(name, signal.SIGTERM) == 0
+        self.sources[name] = source
+        await trio.to_thread.run_sync(self.begin, name)
+        while {*self.running} != {
+            *(await trio.to_thread.run_sync(self.parts)).values()
+        }:
+            await trio.testing.wait_all_tasks_blocked(PAUSE)
+        await self.wait_answers(2 * BETWEEN)
+        await self.wait_everybody()
+
+    async def refused(self, name: str, source: Path) -> str:
+        """Start a node that is not let in; gives what it says."""
+        self.sources[name] = source
+        command = partial(run, "serve", folder=self.folder, **self.variables(name))
+        done = await trio.to_thread.run_sync(command)
+        assert done.code
+        return done.said
+
+    def releases(self) -> dict[str, str]:
+        """Say which release each node runs, as operators see it."""
+        done = run("nodes", "list", folder=self.folder, **self.variables("a"))
+        lines = [line.split() for line in done.out.splitlines()[1:]]
+        return {words[0]: words[-1] for words in lines}
+
+    def version(self) -> int:
+        """Give the version of the tables."""
+        return int(self.rows("SELECT version FROM callboard_schema")[0][0])
+
+
+async def upgrade(nodes: NodesOfReleases) -> None:
+    """Go to the next release while people write, one step back, and on."""
+    old, new = ROOT, nodes.next
+    await nodes.install("a", old)
+    await nodes.install("b", old)
+    assert nodes.version() == TABLES
+    await nodes.install("c", new)
+    assert nodes.version() == TABLES + 1
+    listed = await trio.to_thread.run_sync(nodes.releases)
+    assert listed == {"a": __version__, "b": __version__, "c": "7.1.0"}
+    await nodes.install("a", new)
+    await nodes.install("c", old)
+    assert nodes.version() == TABLES + 1
+    assert await nodes.finish("a", signal.SIGTERM) == 0
+    said = await nodes.refused("a", nodes.later)
+    assert f"runs release {__version__} and this is 7.2.0" in said
+    assert "cannot work side by side" in said
+    for name in NAMES:
+        await nodes.install(name, new)
+    assert "" not in {*nodes.parts().values()}
+    await nodes.install("b", nodes.later)
+    nodes.is_over = True
+
+
+@pytest.mark.live
+@pytest.mark.timeout(0)
+async def test_a_company_goes_to_the_next_release_node_by_node(tmp_path: Path) -> None:
+    nodes = NodesOfReleases(tmp_path)
+    try:
+        with trio.fail_after(20 * PATIENCE):
+            async with trio.open_nursery() as nursery:
+                for chat in range(CHATS):
+                    nursery.start_soon(nodes.talk, chat)
+                await upgrade(nodes)
+            for name in NAMES:
+                assert await nodes.finish(name, signal.SIGTERM) == 0
+        check(nodes, 9)
+        assert {x for (x,) in nodes.rows("SELECT colour FROM inbox")} == {"red"}
+        assert "Traceback" not in nodes.log()
+    finally:
+        nodes.end()

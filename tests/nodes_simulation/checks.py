@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from runtime.nodes.rows import why_apart
 from tests.nodes_simulation import work
+from tests.nodes_simulation.node import formats_of
 from tests.nodes_simulation.server import Key, Row, Transaction
 
 if TYPE_CHECKING:
@@ -66,6 +68,9 @@ class Checks:
         """By message that somebody works on, its part."""
         self._effects: Counter[str] = Counter()
 
+        self._wrote: dict[str, int] = {}
+        """By node, in which life it wrote last."""
+
     def struck(self, node: str) -> None:
         """Take note that nobody works on what a node had under way."""
         leases = self._world.server.tables["lease"]
@@ -86,6 +91,7 @@ class Checks:
     def published(self, txn: Transaction) -> None:
         """Check a transaction at the moment in which it becomes seen."""
         self._done.update(txn.units)
+        self._check_release(txn)
         for key, row in txn.writes.items():
             before = self._world.server.tables[key[0]].get(key)
             lease = work.lease_of(before, key, row)
@@ -104,6 +110,30 @@ class Checks:
                 f"{txn.claim.get('node')} wrote {key} under {lease} {believed};"
                 f" it is {owned['owner']}'s in epoch {owned['epoch']}",
             )
+
+    def _check_release(self, txn: Transaction) -> None:
+        """Check that who writes knows what is there, and suits all others who write."""
+        name, cards = str(txn.claim.get("node")), txn.rows("card")
+        mine, tables = txn.get(("card", name)), txn.get(("tables",))
+        row = txn.get(("node", name))
+        if mine is None or tables is None or row is None:
+            return
+        self._wrote[name] = row["incarnation"]
+        if mine["release"] < tables["oldest"]:
+            self.breach("releases", f"{mine} wrote beside {tables}")
+        for other in cards:
+            row = txn.get(("node", other["node"]))
+            if row is None or row["state"] != "up":
+                continue
+            has_written = self._wrote.get(other["node"]) == row["incarnation"]
+            apart = why_apart(formats_of(mine["release"]), formats_of(other["release"]))
+            if has_written and apart:
+                self.breach("releases", f"{mine} wrote beside {other}")
+
+    def _card(self, txn: Transaction, row: Row, before: Row | None) -> None:
+        del txn
+        if before is not None and row["release"] != before["release"]:
+            self.happened["upgraded"] += 1
 
     def _lease(self, txn: Transaction, row: Row, before: Row | None) -> None:
         if before is None or before["epoch"] == row["epoch"]:

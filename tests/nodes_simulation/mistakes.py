@@ -21,5 +21,6 @@ MISTAKES = {
     "read then write": "what is spent is read, and written in a later transaction",
     "keeps by own clock": "old rows are forgotten by the node's time of day",
     "cancel": "a commit that waits for its replica is cancelled",
+    "comes back": "who is gone may come back beside a release that it cannot live with",
     "ends nobody": "a take-over does not end sessions stopped inside a pipeline",
 }

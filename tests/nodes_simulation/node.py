@@ -13,12 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.nodes import statements as sql
 from runtime.nodes.membership import Membership, MembershipPlan, Suspicion, TakeOver
-from runtime.nodes.rows import Fence, LeaseRow, Member, NodeRow
+from runtime.nodes.rows import (
+    Fence,
+    Format,
+    Formats,
+    LeaseRow,
+    Member,
+    NodeRow,
+    why_apart,
+)
 from tests.nodes_simulation import work
 from tests.nodes_simulation.client import Connection, LostError
 from tests.nodes_simulation.loop import FencedError, Host, Promise, Steps, Task
 from tests.nodes_simulation.server import RefusedError, Row, Run, Transaction, Work
-from tests.nodes_simulation.statements import modelled
+from tests.nodes_simulation.statements import modelled, node_key
 
 if TYPE_CHECKING:
     from tests.nodes_simulation.world import World
@@ -27,6 +35,8 @@ TTL = 6.0
 POLL = 1.0
 GROUP = 8
 DRAIN = 1.0
+APART = "apart"
+"""In place of an SQLSTATE: nodes of two releases cannot work side by side."""
 
 
 class Unit:
@@ -99,6 +109,7 @@ class Node:
         self.is_up = False
         self.holdings: dict[str, Holding] = {}
         self.group = 0
+        self.release = 1
         self._begin()
 
     def _begin(self) -> None:
@@ -119,7 +130,9 @@ class Node:
     # ------------------------------------------------------------------ its lives
 
     def start(self) -> None:
-        """Begin as a new process."""
+        """Begin as a new process, if there is none."""
+        if self.is_up:
+            return
         self._begin()
         self.holdings = {}
         self.is_up = True
@@ -163,20 +176,89 @@ class Node:
             runs = [modelled(each) for each in steps]
             sent = self.now()
             try:
-                card = _put_card(self.name, has_begun=False)
-                together: list[Run | str] = ["begin", *runs, card, "commit"]
-                answers = yield from self.connect().call(together)
-            except (LostError, RefusedError):
-                self._reset()
-                yield 0.5
+                connection = self.connect()
+                yield from self._migrate(connection)
+                together: list[Run | str] = ["begin", *runs, self._put_card()]
+                answers = yield from connection.call([*together, "commit"])
+                self._incarnation = answers[1][0]["incarnation"]
+                yield from self._migrate(connection)
+                alone: list[Run | str] = ["begin", self._shut_out_strangers, "commit"]
+                yield from connection.call(alone)
+            except (LostError, RefusedError) as error:
+                yield from self._give_up_joining(error)
                 continue
-            self._incarnation = answers[1][0]["incarnation"]
             self._fence = answers[2][0]["fence"]
             leases = tuple((row["name"], row["epoch"]) for row in answers[3])
             self._has_joined = True
             self._reset()
             self.rules.joined(sent, Member(self._incarnation, self._fence, leases))
             return
+
+    def _give_up_joining(self, error: Exception) -> Steps:
+        """Try later, perhaps with another release, if others cannot work beside it."""
+        self._reset()
+        if error.args == (APART,):
+            self.release = self.world.allowed_release(self.release)
+            with suppress(LostError, RefusedError):
+                yield from self.connect().call([self._statement(sql.LEAVE)])
+            self._reset()
+        yield 0.5
+
+    def _migrate(self, connection: Connection) -> Steps:
+        """Bring the tables up to date, if nobody is there who needs them as they are.
+
+        Not at once: so a session that stops meanwhile ends.
+        """
+        ((tables,),) = yield from connection.call([_rows_of("tables", None)])
+        mine = formats_of(self.release).tables
+        if tables["oldest"] > mine.version:
+            raise RefusedError(APART)
+        if tables["version"] >= mine.version:
+            return
+        steps: list[Run | str] = ["begin", self._lock_cards, self._shut_out_strangers]
+        for step in (*steps, _migrating(mine), "commit"):
+            yield from connection.call([step])
+
+    def _lock_cards(self, txn: Transaction) -> Work:
+        """Wait for all who are joining, and have others wait."""
+        del txn
+        yield ("tables",)
+        for name in sorted(self.world.names):
+            yield ("card", name)
+        return [{}]
+
+    def _shut_out_strangers(self, txn: Transaction) -> Work:
+        """Shut out who is gone and must not come back beside this node.
+
+        Raises:
+            RefusedError: such a node is there.
+        """
+        yield from ()
+        for card in txn.rows("card"):
+            theirs, row = formats_of(card["release"]), txn.get(node_key(card["node"]))
+            is_apart = why_apart(formats_of(self.release), theirs)
+            if card["node"] == self.name or not is_apart or row is None:
+                continue
+            if row["state"] != "up":
+                continue
+            begin = sql.application_name(card["node"], "")
+            if any(x.name.startswith(begin) for x in txn.server.sessions):
+                raise RefusedError(APART)
+            if not self.world.wrong("comes back"):
+                for step in sql.shut_out(card["node"]):
+                    yield from modelled(step)(txn)
+        return [{}]
+
+    def _put_card(self, *, has_begun: bool = False) -> Run:
+        """Say how this node presents itself."""
+        row = {"node": self.name, "has_begun": has_begun, "release": self.release}
+
+        def run(txn: Transaction) -> Work:
+            yield ("card", self.name)
+            txn.put(("card", self.name), row)
+            return [{"is_done": True}]
+
+        return run
 
     def _starting(self) -> Steps:
         """Start what answers, which takes a while; then have it work on what there is.
@@ -188,7 +270,7 @@ class Node:
         for holding in self.holdings.values():
             self._start_work(holding)
         self._look.keep()
-        yield self.submit(_put_card(self.name, has_begun=True), ())
+        yield self.submit(self._put_card(has_begun=True), ())
 
     def _end(self) -> None:
         """End all that acts for a lease, at once: its memory is of another life."""
@@ -332,7 +414,7 @@ class Node:
     def leave(self) -> None:
         """Give all away, then end; the others are told to give it nothing."""
         self.rules.leave()
-        self.submit(_put_card(self.name, has_begun=False), ())
+        self.submit(self._put_card(), ())
         self.host.spawn(self._leaving())
 
     def _leaving(self) -> Steps:
@@ -681,13 +763,24 @@ def _believing(claim: Fence, fence: Run | None) -> Run:
     return run
 
 
-def _put_card(node: str, *, has_begun: bool) -> Run:
-    """Say how a node presents itself."""
+def formats_of(release: int) -> Formats:
+    """Give the formats of a release: each removes what the one before did without."""
+    each = Format(release, oldest=release - 1)
+    return Formats(tables=each, protocol=each)
+
+
+def _migrating(tables: Format) -> Run:
+    """Change the tables, unless another node has done so meanwhile."""
 
     def run(txn: Transaction) -> Work:
-        yield ("card", node)
-        txn.put(("card", node), {"node": node, "has_begun": has_begun})
-        return [{"is_done": True}]
+        yield ("tables",)
+        row = txn.get(("tables",))
+        assert row is not None
+        if row["oldest"] > tables.version:
+            raise RefusedError(APART)
+        if row["version"] < tables.version:
+            txn.put(("tables",), {"version": tables.version, "oldest": tables.oldest})
+        return [{}]
 
     return run
 

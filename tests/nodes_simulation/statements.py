@@ -106,6 +106,12 @@ def declare_fenced(txn: Transaction, values: Values) -> Work:
     return (yield from txn.update([key], lives(values), state="fenced"))
 
 
+def declare_gone(txn: Transaction, values: Values) -> Work:
+    return (
+        yield from txn.update([node_key(values["node"])], lives({}), state="fenced")
+    )
+
+
 def leave(txn: Transaction, values: Values) -> Work:
     key = node_key(values["node"])
     return (yield from txn.update([key], lives(values), state="left"))
@@ -200,6 +206,7 @@ MODEL: dict[str, Callable[[Transaction, Values], Work]] = {
     sql.JOIN_LEASES: join_leases,
     sql.BEAT: beat,
     sql.DECLARE_FENCED: declare_fenced,
+    sql.DECLARE_GONE: declare_gone,
     sql.END_SESSIONS: end_sessions,
     sql.RAISE_FENCE: raise_fence,
     sql.AWAIT_WRITER: await_writer,

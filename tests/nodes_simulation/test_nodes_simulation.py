@@ -40,7 +40,7 @@ def test_conversations_go_on_within_the_time_that_is_promised(kind: str) -> None
 
 
 def test_a_node_that_is_only_starting_would_keep_conversations_waiting() -> None:
-    seed = 0  # found by a look at some
+    seed = 19  # found by a look at some
     assert silence(seed, "crash", KEEPS_ALL)[-1] > LONGEST["crash"]
     assert silence(seed, "crash")[-1] <= LONGEST["crash"]
 

@@ -55,6 +55,7 @@ KINDS = (
     "join",
     "leave",
     "drain",
+    "upgrade",
 )
 
 
@@ -125,12 +126,14 @@ class World:
             row = {"name": name, "owner": "", "wanted": "", "epoch": 0}
             server.tables["lease"]["lease", name] = row
         server.tables["budget"][("budget",)] = {"spent": 0}
+        server.tables["tables"][("tables",)] = {"version": 1, "oldest": 1}
         for number in range(SLOTS):
             due = dice.uniform(1.0, FAULTS_END)
             slot = {"lease": "scheduler", "number": number, "due": due}
             server.tables["slot"]["slot", number] = slot | {"is_fired": False}
         count = dice.choice((2, 2, 3, 4))
-        self.nodes = {name: Node(self, name) for name in "abcd"[:count]}
+        self.names = "abcde"
+        self.nodes = {name: Node(self, name) for name in self.names[:count]}
         self._walls.update({n: dice.choice((0.0, -2.6e6, 900.0)) for n in "abcde"})
         self.drops_hints = dice.choice((0.0, 0.3, 1.0))
         # Nothing but speed may hang on it: the role may lack the right.
@@ -428,12 +431,10 @@ class World:
             self._lose_replica()
         elif up:
             node = self.dice.choice(up)
-            if kind in {"crash", "pause", "cut"}:
+            if kind in {"crash", "pause", "cut", "upgrade"}:
                 self.checks.struck(node.name)
-            strike = (
-                self._drain if kind == "drain" else partial(self._strike_node, kind)
-            )
-            strike(node)
+            by_kind = {"drain": self._drain, "upgrade": self._upgrade}
+            by_kind.get(kind, partial(self._strike_node, kind))(node)
 
     def _lose_replica(self) -> None:
         if self._waiting or self.loop.now < self._replica_back:
@@ -471,6 +472,34 @@ class World:
         else:
             self._fates[name].append(kind)
             self._trouble(name, 30.0)
+
+    def _upgrade(self, node: Node) -> None:
+        """Have a node begin again with another release; killed, or told to leave."""
+        release = max(1, node.release + self.dice.choice((-1, 1, 1, 2)))
+        seconds = self.dice.uniform(0.2, 10.0)
+        if self.dice.random() < 0.5:
+            node.leave()
+        else:
+            node.crash()
+
+        def start() -> None:
+            if node.is_up:
+                node.crash()
+            node.release = release
+            node.start()
+
+        self._trouble(node.name, seconds + 1.0)
+        self.loop.after(seconds, start)
+
+    def allowed_release(self, release: int) -> int:
+        """Say which release an operator installs in place of one that was refused.
+
+        Mostly none, for a while.
+        """
+        if self.dice.random() < 0.7:
+            return release
+        version: int = self.server.tables["tables"]["tables",]["version"]
+        return version
 
     def _drain(self, node: Node) -> None:
         """Have a node give all away, and later take work again, as an operator does."""

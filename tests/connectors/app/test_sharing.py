@@ -46,6 +46,7 @@ from connectors.web.page.platform import PageConfig
 from runtime import __version__
 from runtime.clock import SystemClock
 from runtime.nodes.rows import ACCOUNT, COMPANY, PART
+from runtime.postgresql.migrations import FORMATS
 from runtime.postgresql.nodes import NodeCard, NodeDesk, NodesFromOutside
 from runtime.postgresql.server import Db, PostgresqlServer, rows_of
 from runtime.store.rows import Claim, Commit, Defer, Settle
@@ -133,7 +134,7 @@ class Beside:
     async def take(self, name: str) -> None:
         """Have a lease given to this node, which nobody can reach."""
         # Anew each time: only where no node came lately are leases spread evenly.
-        self.desk.join(NodeCard(release=__version__), b"")
+        self.desk.join(NodeCard(release=__version__, formats=FORMATS), b"")
         with PostgresqlServer(shared_process().dsn("callboard")).connect("tests") as db:
             db.execute("UPDATE lease SET wanted = 'b' WHERE name = %s", (name,))
         while not any(x.name == name and x.owner == "b" for x in self.look()):
@@ -141,7 +142,7 @@ class Beside:
 
     async def have_all(self) -> None:
         """Have all leases, before the node under test is there."""
-        self.desk.join(NodeCard(release=__version__), b"")
+        self.desk.join(NodeCard(release=__version__, formats=FORMATS), b"")
         with PostgresqlServer(shared_process().dsn("callboard")).connect("tests") as db:
             db.execute("UPDATE lease SET owner = 'b', epoch = epoch + 1")
 
@@ -153,7 +154,9 @@ class Beside:
 
     def have_begun(self) -> None:
         """Show life as a node that answers, and can act for all connectors."""
-        self.desk.join(NodeCard(release=__version__, has_begun=True), b"")
+        self.desk.join(
+            NodeCard(release=__version__, formats=FORMATS, has_begun=True), b""
+        )
 
     def theirs(self) -> set[str]:
         """Show life; name the leases of the node under test."""

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import NamedTuple
+
 import pytest
 from hypothesis import given, strategies as st
 
 from runtime.nodes.membership import Membership, MembershipPlan, Suspicion
-from runtime.nodes.rows import LeaseRow, Member, NodeRow
+from runtime.nodes.rows import (
+    Format,
+    Formats,
+    LeaseRow,
+    Member,
+    NodeRow,
+    why_apart,
+)
 
 TTL = 6.0
 
@@ -248,3 +258,65 @@ def test_a_node_that_cannot_renew_begins_nothing_then_ends_all(
     assert not rules.may_begin(now)
     assert not rules.is_lost(now)
     assert rules.held == {}
+
+
+class Release(NamedTuple):
+    """A release of a history in which each one leaves room for some before it."""
+
+    number: int
+    formats: Formats
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Release]:
+    """Make releases by the two rules: versions only grow, and nobody needs the new."""
+    tables = protocol = Format(1, 1)
+    found = [Release(0, Formats(tables, protocol))]
+    for number in range(1, 6):
+        before = found[-1].formats
+        tables, protocol = (
+            Format(
+                x.version + draw(st.integers(0, 2)),
+                draw(st.integers(x.oldest, x.version)),
+            )
+            for x in (before.tables, before.protocol)
+        )
+        found.append(Release(number, Formats(tables, protocol)))
+    return found
+
+
+@given(histories())
+def test_each_release_works_beside_the_one_before_it(releases: list[Release]) -> None:
+    for one, other in pairwise(releases):
+        assert not why_apart(one.formats, other.formats)
+
+
+@given(histories(), st.integers(0, 5), st.integers(0, 5))
+def test_both_of_two_releases_say_the_same_of_each_other(
+    releases: list[Release], one: int, other: int
+) -> None:
+    mine, theirs = releases[one].formats, releases[other].formats
+    told, heard = why_apart(mine, theirs), why_apart(theirs, mine)
+    assert bool(told) == bool(heard)
+    newer, older = releases[max(one, other)].formats, releases[min(one, other)].formats
+    is_able = all(
+        known.version >= needed.oldest
+        for known, needed in (
+            (older.tables, newer.tables),
+            (older.protocol, newer.protocol),
+        )
+    )
+    assert is_able == (not told)
+
+
+@given(histories())
+def test_who_lives_beside_a_release_lives_beside_all_between(
+    releases: list[Release],
+) -> None:
+    first, *others = [each.formats for each in releases]
+    apart = [bool(why_apart(first, each)) for each in others]
+    assert apart == sorted(apart)
+
+
+def test_who_does_not_say_beside_whom_it_works_works_beside_nobody() -> None:
+    assert why_apart(Formats(Format(1, 1), Format(1, 1)), None)

@@ -12,7 +12,14 @@ import trio
 import trio.testing
 
 from runtime.errors import StoreRefusedError, StoreTooNewError, StoreUnavailableError
-from runtime.postgresql.migrations import MIGRATIONS, migrate
+from runtime.postgresql.database import PostgresqlDatabase
+from runtime.postgresql.migrations import (
+    FORMATS,
+    MIGRATIONS,
+    migrate,
+    oldest_of,
+    version_of,
+)
 from runtime.postgresql.server import (
     TIMELINE,
     PostgresqlOptions,
@@ -22,7 +29,7 @@ from runtime.postgresql.server import (
 from runtime.postgresql.store import PostgresqlStore
 from tests.fakes.store.cut_proxy import CutProxy
 from tests.support.store.engines import names_unsettled
-from tests.support.store.postgresql import emptied, shared_process, use_standby
+from tests.support.store.postgresql import emptied, shared, shared_process, use_standby
 from tests.support.store.rows import accepting, turn
 
 if TYPE_CHECKING:
@@ -281,17 +288,48 @@ async def test_another_programs_tables_are_not_touched() -> None:
         await PostgresqlStore.open(server)
 
 
-async def test_a_newer_releases_database_is_refused() -> None:
+NEWEST = len(MIGRATIONS)
+NEWER = (*MIGRATIONS, "ALTER TABLE inbox ADD COLUMN colour text DEFAULT 'red'")
+
+
+async def test_a_newer_releases_database_is_refused_if_this_one_cannot_use_it() -> None:
     server = database("newer_one")
     with server.connect("tests") as db:
-        migrate(db, server.name, (*MIGRATIONS, "SELECT 1"))
-    with pytest.raises(StoreTooNewError, match="newer release"):
-        await PostgresqlStore.open(server)
+        migrate(db, server.name, NEWER, oldest=NEWEST + 1)
+        with pytest.raises(StoreTooNewError, match="newer release"):
+            await PostgresqlStore.open(server)
+
+
+async def test_what_a_newer_release_has_added_is_let_alone() -> None:
+    server = database("added_one")
+    with server.connect("tests") as db:
+        migrate(db, server.name)
+        store = await PostgresqlStore.open(server)
+        await store.commit(accepting("first"))
+        migrate(db, server.name, NEWER)
+        await store.commit(accepting("second"))
+        await store.aclose()
+        store = await PostgresqlStore.open(server)
+        assert [row.id for row in await store.unsettled()] == ["first", "second"]
+        await store.aclose()
+        colours = db.execute("SELECT colour FROM inbox").fetchall()
+        assert colours == [("red",), ("red",)]
+        assert version_of(db) == NEWEST + 1
+    outside = PostgresqlDatabase(server)
+    assert outside.is_current()
+    with pytest.raises(StoreTooNewError, match="overlook nothing"):
+        outside.read_whole().__enter__()
+
+
+async def test_tables_say_whom_they_suit() -> None:
+    with shared().connect("tests") as db:
+        tables = FORMATS.tables
+        assert (version_of(db), oldest_of(db)) == (tables.version, tables.oldest)
 
 
 FEW = (
     """CREATE TABLE record(number integer);
-    CREATE TABLE callboard_schema(version integer);
+    CREATE TABLE callboard_schema(version integer, oldest integer);
     INSERT INTO callboard_schema VALUES (0)""",
 )
 """Few tables: of the news of many, the server tells all connections at once."""

@@ -15,11 +15,17 @@ from click.testing import CliRunner
 from msgspec import structs
 
 from connectors.commands.nodes import command
-from runtime.errors import FencedError, StoreRefusedError, StoreUnavailableError
+from runtime.errors import (
+    FencedError,
+    StoreRefusedError,
+    StoreTooNewError,
+    StoreUnavailableError,
+)
 from runtime.nodes.hints import Hint, HintsShown, RowsWritten, Shown, encode
 from runtime.nodes.membership import MembershipPlan, TakeOver
-from runtime.nodes.rows import COMPANY, Fence
+from runtime.nodes.rows import COMPANY, Fence, Format, Formats
 from runtime.postgresql.hints import HintListener, HintSender
+from runtime.postgresql.migrations import FORMATS, MIGRATIONS, migrate, version_of
 from runtime.postgresql.nodes import NodeCard, NodeDesk, NodesFromOutside, NodesLook
 from runtime.postgresql.server import NOTIFY, PostgresqlOptions, PostgresqlServer
 from runtime.postgresql.store import PostgresqlStore
@@ -35,7 +41,7 @@ if TYPE_CHECKING:
     from runtime.nodes.rows import Member
     from runtime.postgresql.server import Db
 
-CARD = NodeCard(release="1", address="10.0.0.5", doors={"http": 8080})
+CARD = NodeCard(release="1", formats=FORMATS, address="10.0.0.5", doors={"http": 8080})
 
 
 class Life:
@@ -285,12 +291,135 @@ def test_two_processes_do_not_share_a_name(monkeypatch: pytest.MonkeyPatch) -> N
         Life(PostgresqlServer(shared_process().dsn("callboard")), "a")
 
 
-def test_nodes_of_two_releases_do_not_work_together() -> None:
-    with nodes("a"):
-        other = NodeDesk(PostgresqlServer(shared_process().dsn("callboard")), "b", 5.0)
-        with pytest.raises(StoreRefusedError, match="runs release 1 and this is 2"):
-            other.join(NodeCard(release="2"), b"{}")
-        other.drop()
+TABLES = FORMATS.tables.version
+NEXT = NodeCard("2", Formats(Format(TABLES, TABLES), Format(2, 1)))
+LATER = NodeCard("3", Formats(Format(TABLES, TABLES), Format(2, 2)))
+UNKNOWN = NodeCard("0")
+
+
+@contextmanager
+def beginning(name: str) -> Generator[NodeDesk]:
+    """Have a process that is to be a node."""
+    server = PostgresqlServer(shared_process().dsn("callboard"))
+    desk = NodeDesk(server, name, 5.0)
+    try:
+        yield desk
+    finally:
+        desk.drop()
+
+
+def test_nodes_of_a_release_and_the_next_one_work_together() -> None:
+    with nodes("a") as (a,), beginning("b") as b, beginning("c") as c:
+        b.join(NEXT, b"{}")
+        c.join(CARD, b"{}")
+        a.desk.join(CARD, b"{}")
+        assert {x.id: x.card.release for x in b.known().values()} == {
+            "a": "1",
+            "b": "2",
+            "c": "1",
+        }
+
+
+@pytest.mark.parametrize("other", [LATER, UNKNOWN])
+def test_a_node_that_others_cannot_work_beside_is_refused_and_they_stay(
+    other: NodeCard,
+) -> None:
+    with nodes("a") as (a,), beginning("b") as b:
+        before = a.seat()
+        a.desk.publish(CARD if other is LATER else other, b"{}")
+        told = "runs release [01] and this is [13]: they cannot work side by side"
+        with pytest.raises(StoreRefusedError, match=told):
+            b.join(LATER if other is LATER else CARD, b"{}")
+        assert a.seat() == before
+        assert [*a.desk.known()] == ["a"]
+
+
+def test_of_two_that_join_at_once_and_cannot_work_together_one_stays_at_most() -> None:
+    with nodes("a") as (a,), beside() as db, ThreadPoolExecutor(2) as pool:
+        end(a.desk, db)
+        for number in range(10):
+            with beginning(f"b{number}") as b, beginning(f"c{number}") as c:
+                tries = [
+                    pool.submit(desk.join, card, b"{}")
+                    for desk, card in ((b, CARD), (c, LATER))
+                ]
+                refused = [
+                    x for x in tries if isinstance(x.exception(), StoreRefusedError)
+                ]
+                assert refused
+                up = [
+                    x for x in b.known().values() if x.state == "up" and x.is_connected
+                ]
+                assert len(up) + len(refused) == 2
+                end(b, db)
+                end(c, db)
+
+
+async def test_tables_are_not_changed_under_a_node_that_needs_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The step is only taken when the last such node has ended."""
+    contract = (*MIGRATIONS, "ALTER TABLE callboard_schema ADD COLUMN narrow integer")
+    wants = Format(TABLES + 1, oldest=TABLES + 1)
+    newer = NodeCard("9", structs.replace(FORMATS, tables=wants))
+    narrowing = partial(migrate, steps=contract, oldest=wants.oldest)
+    with nodes("a") as (a,), beginning("b") as b, beside() as db:
+        monkeypatch.setattr("runtime.postgresql.nodes.migrate", narrowing)
+        known = f"knows tables up to version {TABLES}, and this one needs others"
+        with pytest.raises(StoreRefusedError, match=known):
+            b.join(newer, b"{}")
+        assert version_of(db) == TABLES
+        end(a.desk, db)
+        try:
+            b.join(newer, b"{}")
+            monkeypatch.undo()
+            with pytest.raises(StoreRefusedError, match="this one knows tables"):
+                a.desk.join(CARD, b"{}")
+            end(b, db)
+            with pytest.raises(StoreTooNewError, match="install that release again"):
+                a.desk.join(CARD, b"{}")
+        finally:
+            back = "UPDATE callboard_schema SET version = %s, oldest = %s"
+            db.execute("ALTER TABLE callboard_schema DROP COLUMN narrow")
+            db.execute(back, (TABLES, FORMATS.tables.oldest))
+
+
+def end(desk: NodeDesk, db: Db) -> None:
+    """End a node, and wait until the server has noticed."""
+    desk.leave()
+    desk.drop()
+    begin = f"callboard/{desk._node}/"
+    there = "SELECT FROM pg_stat_activity WHERE starts_with(application_name, %s)"
+    while db.execute(there, (begin,)).fetchall():
+        pass
+
+
+async def test_a_node_that_was_away_does_not_come_back_beside_a_later_release(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("runtime.postgresql.nodes.LET_GO_WITHIN", 0.0)
+    with nodes("a") as (a,), beginning("b") as b:
+        store = await opened(a.seat())
+        await store.commit(accepting("first"))
+        await store.aclose()
+        seat = a.seat()
+        a.desk.drop()  # cut off, and not yet taken over from
+        while not has_joined(b):
+            pass  # until the server has noticed
+        with pytest.raises(FencedError):
+            a.desk.beat()
+        assert await is_refused(seat)
+        with pytest.raises(StoreRefusedError, match="runs release 3 and this is 1"):
+            a.desk.join(CARD, b"{}")
+
+
+def has_joined(desk: NodeDesk) -> bool:
+    """Whether a node of a later release could join."""
+    try:
+        desk.join(LATER, b"{}")
+    except StoreRefusedError:
+        return False
+    return True
 
 
 async def test_a_process_that_is_no_node_is_kept_out_by_nodes_and_keeps_them_out(
