@@ -296,6 +296,16 @@ NEXT = NodeCard("2", Formats(Format(TABLES, TABLES), Format(2, 1)))
 LATER = NodeCard("3", Formats(Format(TABLES, TABLES), Format(2, 2)))
 UNKNOWN = NodeCard("0")
 
+WANTED = Format(TABLES + 1, oldest=TABLES + 1)
+NARROW = NodeCard("9", structs.replace(FORMATS, tables=WANTED))
+"""A release that brings the tables to what no earlier one can use."""
+
+narrowing = partial(
+    migrate,
+    steps=(*MIGRATIONS, "ALTER TABLE callboard_schema ADD COLUMN narrow integer"),
+    oldest=WANTED.oldest,
+)
+
 
 @contextmanager
 def beginning(name: str) -> Generator[NodeDesk]:
@@ -359,19 +369,15 @@ async def test_tables_are_not_changed_under_a_node_that_needs_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The step is only taken when the last such node has ended."""
-    contract = (*MIGRATIONS, "ALTER TABLE callboard_schema ADD COLUMN narrow integer")
-    wants = Format(TABLES + 1, oldest=TABLES + 1)
-    newer = NodeCard("9", structs.replace(FORMATS, tables=wants))
-    narrowing = partial(migrate, steps=contract, oldest=wants.oldest)
     with nodes("a") as (a,), beginning("b") as b, beside() as db:
         monkeypatch.setattr("runtime.postgresql.nodes.migrate", narrowing)
         known = f"knows tables up to version {TABLES}, and this one needs others"
         with pytest.raises(StoreRefusedError, match=known):
-            b.join(newer, b"{}")
+            b.join(NARROW, b"{}")
         assert version_of(db) == TABLES
         end(a.desk, db)
         try:
-            b.join(newer, b"{}")
+            b.join(NARROW, b"{}")
             monkeypatch.undo()
             with pytest.raises(StoreRefusedError, match="this one knows tables"):
                 a.desk.join(CARD, b"{}")
@@ -382,6 +388,23 @@ async def test_tables_are_not_changed_under_a_node_that_needs_them(
             back = "UPDATE callboard_schema SET version = %s, oldest = %s"
             db.execute("ALTER TABLE callboard_schema DROP COLUMN narrow")
             db.execute(back, (TABLES, FORMATS.tables.oldest))
+
+
+def test_tables_are_not_changed_under_a_node_that_joined_just_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with nodes("a") as (a,), beginning("b") as b, beside() as db:
+        end(a.desk, db)
+
+        def late(db: Db, name: str, check: Callable[[], object]) -> None:
+            monkeypatch.undo()
+            a.desk.join(CARD, b"{}")
+            narrowing(db, name, check=check)
+
+        monkeypatch.setattr("runtime.postgresql.nodes.migrate", late)
+        with pytest.raises(StoreRefusedError, match="runs release 1 and this is 9"):
+            b.join(NARROW, b"{}")
+        assert version_of(db) == TABLES
 
 
 def end(desk: NodeDesk, db: Db) -> None:
