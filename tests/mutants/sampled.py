@@ -46,6 +46,9 @@ LIKELY = (0, 1, 5, 20)
 """Test files that are run for each mistake where time is short: first the likeliest,
 for to import all of them takes longer than to run this one; then those after it."""
 
+UNUSED = "F,ARG,B007,RUF059"
+"""Rules of ruff about imports, arguments and variables that nothing uses."""
+
 NEAREST = 8
 """Tests that are run at first, for the same reason, …"""
 
@@ -58,7 +61,7 @@ class Outcome(NamedTuple):
 
     slip: Slip
     word: str
-    """found, hung, refused (by the type checker alone), survived, unfinished, or not
+    """found, hung, refused (by ruff or mypy alone), survived, unfinished, or not
     tried."""
 
     why: str
@@ -238,7 +241,7 @@ def summary(wanted: Sample, outcomes: Sequence[Outcome]) -> str:
         again += f" --under {wanted.under}"
     return (
         f"{found} of {tried} random mistakes found ({score:.0f} %), {refused} of them "
-        f"by the type checker alone, {words.count('hung')} more only by hanging, "
+        f"by ruff or mypy alone, {words.count('hung')} more only by hanging, "
         f"{unfinished} more had too little time; the same again: {again}"
     )
 
@@ -260,15 +263,18 @@ def copy_of(root: Path, names: Sequence[str], to: Path) -> Path:
 
 
 def refusal(root: Path, slip: Slip, folder: Path, limit: float = LIMIT) -> str:
-    """Say why mypy refuses a mistake; empty if it does not within `limit` seconds.
+    """Say why ruff or mypy refuses a mistake; empty if neither does in `limit` seconds.
 
     Args:
         root: of the repository; mypy's cache there spares it the other modules.
         slip: the mistake.
         folder: where the file with the mistake in it may be written.
     """
+    text = slip.make((root / slip.file).read_bytes())
+    if unused := unused_name(root, slip.file, text):
+        return unused
     shadow = folder / "shadow.py"
-    shadow.write_bytes(slip.make((root / slip.file).read_bytes()))
+    shadow.write_bytes(text)
     mypy = (sys.executable, "-m", "mypy", "--no-pretty", "--hide-error-context")
     try:
         done = subprocess.run(
@@ -282,6 +288,21 @@ def refusal(root: Path, slip: Slip, folder: Path, limit: float = LIMIT) -> str:
     except subprocess.TimeoutExpired:
         return ""
     its = [each for each in done.stdout.splitlines() if each.startswith(slip.file)]
+    return its[0] if done.returncode == 1 and its else ""
+
+
+def unused_name(root: Path, file: str, text: bytes) -> str:
+    """Say which name ruff finds that nothing in a file uses, though it is there to be.
+
+    Nothing else that ruff says counts: that a line is too long, or ugly, comes from how
+    the mistake is made.
+    """
+    ruff = (sys.executable, "-m", "ruff", "check", "--select", UNUSED)
+    shown = ("--no-cache", "--output-format", "concise", "--stdin-filename", file, "-")
+    done = subprocess.run(
+        (*ruff, *shown), cwd=root, input=text, capture_output=True, check=False
+    )
+    its = [each for each in done.stdout.decode().splitlines() if each.startswith(file)]
     return its[0] if done.returncode == 1 and its else ""
 
 

@@ -13,7 +13,14 @@ from tests.mutants.blocks import MARKS, Blocks, block_at, blocks_of
 from tests.mutants.chance import draw, slips
 from tests.mutants.likely import Likely, said_in
 from tests.mutants.nearest import Nearest, files_of_tests, note
-from tests.mutants.sampled import Outcome, attempt, copy_of, refusal, verdict
+from tests.mutants.sampled import (
+    Outcome,
+    attempt,
+    copy_of,
+    refusal,
+    unused_name,
+    verdict,
+)
 from tests.mutants.warm import Warm
 
 ROOT = Path(__file__).parents[2]
@@ -295,6 +302,25 @@ def test_what_survives_those_that_run_its_line_has_survived() -> None:
         assert verdict(outcomes, is_known=True) == known
         assert verdict(outcomes, is_known=False) == unknown
     assert verdict((), is_known=True) is None
+
+
+def test_what_leaves_a_name_unused_is_refused(tmp_path: Path) -> None:
+    program = (
+        b"from math import gcd\n"
+        b"def most(count: int, least: int) -> int:\n"
+        b"    more = count + 1\n"
+        b"    return max(more, gcd(count, least))\n"
+    )
+    (tmp_path / "a.py").write_bytes(program)
+    why = {
+        slip.after: unused_name(tmp_path, "a.py", slip.make(program))
+        for slip in slips("a.py", program)
+    }
+    assert why["max(more)"].startswith("a.py:1:18: F401")
+    assert why["gcd(count)"].startswith("a.py:2:22: ARG001")
+    assert why["return None"].startswith("a.py:1:18: F401")
+    assert why["2"] == ""
+    assert not unused_name(tmp_path, "a.py", program)
 
 
 @pytest.mark.deep
