@@ -232,18 +232,6 @@ class PlatformLimits(msgspec.Struct, frozen=True, kw_only=True):
     caption: int = 0
     """Longest text with a file, in the unit of `text`."""
 
-    pace: float = 0.0
-    """Least seconds between two messages in one chat."""
-
-    per_minute: int = 0
-    """Most messages and edits per minute in one chat."""
-
-    draft_pace: float = 0.0
-    """Least seconds between two edits; 0: messages cannot be edited."""
-
-    group_draft_pace: float = 0.0
-    """The same in groups."""
-
     typing_for: float = 0.0
     """Seconds after which the platform stops showing that somebody writes; 0: it never
     does. Matrix lets the sender choose."""
@@ -254,17 +242,11 @@ class PlatformLimits(msgspec.Struct, frozen=True, kw_only=True):
     image_bytes: int = 0
     """Largest file that is shown as an image."""
 
-    download_bytes: int = 0
-    """Largest file that can be fetched."""
-
     clip_bytes: int = 0
     """Largest sound or video that is played; a larger one is sent as a document."""
 
     uncaptioned: tuple[str, ...] = ()
     """Kinds of files that cannot have a caption."""
-
-    files: int = 1
-    """Most files in one message."""
 
 
 NO_LIMITS = PlatformLimits()

@@ -261,9 +261,6 @@ class Gate:
     """Counts what one server sends."""
 
     def __init__(self) -> None:
-        self.garbage = 0
-        """Lines, or messages, that were none, since it started."""
-
         self._since = 0.0
         self._in_period = {"garbage": 0, "unasked": 0}
 
@@ -276,7 +273,6 @@ class Gate:
         Raises:
             ServerLostError: that was one too many.
         """
-        self.garbage += 1
         self._count("garbage", MOST_GARBAGE, now)
 
     def take_unasked(self, now: float) -> None:

@@ -8,7 +8,7 @@ own memory of the conversation goes with it; Callboard's stays, and the next mes
 starts the program again with that.
 
 Claude Code's `--output-format json` is one JSON object on one line, perhaps after
-others, perhaps the last of an array: `result`, `session_id`, `num_turns`, `usage`,
+others, perhaps the last of an array: `result`, `session_id`, `usage`,
 `total_cost_usd`, `is_error`, and a `subtype` that says how it ended. Codex's `--json`
 is an event on each line: `thread.started`, `item.completed` with each message, and
 `turn.completed` or `turn.failed` at the end, whose tokens are those of the whole
@@ -103,7 +103,6 @@ class ProgramOutput(msgspec.Struct, frozen=True):
     is_error: bool = False
     result: str | None = None
     session_id: str = ""
-    num_turns: int = 0
     usage: ProgramCounts | None = None
     total_cost_usd: float | None = None
     tells_sum: bool = False

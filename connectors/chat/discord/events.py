@@ -28,7 +28,6 @@ from connectors.chat.requests import (
     table,
     tables,
     text,
-    texts,
     whole,
 )
 
@@ -95,12 +94,10 @@ class DiscordMessage(msgspec.Struct, frozen=True, kw_only=True):
     mentions: tuple[str, ...] = ()
     """Ids of users."""
 
-    role_mentions: tuple[str, ...] = ()
     mentions_everyone: bool = False
     names: dict[str, str] = {}
     """How mentioned users are called, by id."""
 
-    author_roles: tuple[str, ...] = ()
     reply_to: str = ""
     quote: DiscordQuote | None = None
     files: tuple[LinkedAttachment, ...] = ()
@@ -256,13 +253,11 @@ def read(payload: Json, ours: Mapping[str, str]) -> DiscordMessage | DiscordSkip
         text=said,
         is_bot=author.get("bot") is True or bool(text(payload.get("webhook_id"))),
         mentions=tuple(text(each["id"]) for each in mentioned),
-        role_mentions=texts(payload.get("mention_roles")),
         mentions_everyone=payload.get("mention_everyone") is True,
         names={
             text(each["id"]): name_of(each, table(each.get("member")))
             for each in mentioned
         },
-        author_roles=texts(member.get("roles")),
         reply_to=reply_to,
         quote=quote,
         files=files,
@@ -389,7 +384,6 @@ def command_of(interaction: Json) -> DiscordMessage | None:
         author_name=name_of(user, member),
         text=" ".join([f"/{name}", *filter(None, given)]),
         is_bot=user.get("bot") is True,
-        author_roles=texts(member.get("roles")),
     )
 
 

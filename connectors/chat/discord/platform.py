@@ -153,13 +153,9 @@ PLATFORM = Platform(
         text=2_000,
         part=1_900,
         caption=2_000,
-        pace=1.0,
-        draft_pace=1.2,
-        group_draft_pace=1.2,
         typing_for=10.0,
         upload_bytes=10 * MIB,
         image_bytes=10 * MIB,
-        files=10,
     ),
     dialect="Discord",
     reply_style=ReplyStyle(

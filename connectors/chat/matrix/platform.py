@@ -162,8 +162,6 @@ PLATFORM = Platform(
         text=8_000,
         part=8_000,
         caption=8_000,
-        draft_pace=5.0,
-        group_draft_pace=5.0,
         typing_for=15.0,
     ),
     reply_style=ReplyStyle(

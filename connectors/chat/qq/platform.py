@@ -124,7 +124,6 @@ PLATFORM = Platform(
         text=4_000,
         part=3_800,
         caption=4_000,
-        pace=1.0,
         upload_bytes=10 * MB,
         image_bytes=10 * MB,
     ),

@@ -157,12 +157,8 @@ PLATFORM = Platform(
         text=4_000,
         part=3_800,
         caption=4_000,
-        pace=1.0,
-        draft_pace=1.2,
-        group_draft_pace=1.2,
         upload_bytes=1_000 * MB,
         image_bytes=1_000 * MB,
-        files=10,
     ),
     dialect="Slack",
     reply_style=ReplyStyle(

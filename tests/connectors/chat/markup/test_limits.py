@@ -14,7 +14,6 @@ def test_replies_are_cut_below_what_is_taken(package: str) -> None:
     limits = platform.limits
     assert limits.part <= limits.text
     assert limits.caption <= limits.text
-    assert limits.draft_pace <= limits.group_draft_pace
     assert limits.image_bytes <= limits.upload_bytes
     if platform.is_public:
         assert platform.reply_style is not None, "agents are told how to write there"
