@@ -123,6 +123,33 @@ def test_a_body_is_known_by_its_bytes(body: bytes, declared: str, kind: str) -> 
     assert media_type(body, declared) == kind
 
 
+HEADS = (
+    (b"GIF87a\x01\0\x01\0", "image/gif"),
+    (b"II*\0\x08\0\0\0", "image/tiff"),
+    (b"MM\0*\0\0\0\x08", "image/tiff"),
+    (b"\0\0\x01\0\x01\0\x10\x10", "image/x-icon"),
+    (b"\0\0\0\x1cftypavif\0\0\0\0", "image/avif"),
+    (b"\0\0\0\x18ftypheic\0\0\0\0", "image/heic"),
+    (b"\0\0\0\x20ftypisom\0\0\x02\0", "video/mp4"),
+    (b"\x1f\x8b\x08\0\0\0\0\0\0\x03", "application/gzip"),
+    (b"OggS\0\x02\0\0", "audio/ogg"),
+    (b"ID3\x04\0\0\0\0\0\x23", "audio/mpeg"),
+    (b"\xff\xfb\x90\x64", "audio/mpeg"),
+    (b"fLaC\0\0\0\x22", "audio/flac"),
+    (b"\x1aE\xdf\xa3\x9fB\x86\x81", "video/webm"),
+    (b"MZ\x90\0\x03\0\0\0", "application/x-executable"),
+)
+"""How files of these kinds begin."""
+
+
+@pytest.mark.parametrize(("head", "kind"), HEADS)
+def test_a_file_is_known_by_how_it_begins_and_only_there(
+    head: bytes, kind: str
+) -> None:
+    assert media_type(head, "text/plain") == kind
+    assert media_type(b"\x01" + head, "text/plain") == UNKNOWN
+
+
 @pytest.mark.parametrize(
     ("body", "declared", "text"),
     [

@@ -84,8 +84,7 @@ class LogFilter(msgspec.Struct, frozen=True):
 
     def fits(self, entry: LogEntry) -> bool:
         """Whether a line is wanted."""
-        about = {"", entry.agent, entry.fields.get("agent")}
-        is_about = self.agent in about
+        is_about = self.agent in {"", entry.agent}
         return is_about and entry.level >= self.level and entry.time >= self.since
 
 
