@@ -374,16 +374,19 @@ class WhatsAppTransport(PlatformTransport):
     async def _look_after(self, number: WhatsAppAccount) -> None:
         """Say whether a number can be used, now and again."""
         was_well: bool | None = None
-        while True:
-            is_well = await self._is_well(number, was_well=was_well)
-            if is_well is not None:
-                was_well = is_well
-                self._shared.metrics.show(number.agent, is_up=is_well)
-            await trio.sleep(LOOK_AGAIN)
-            if is_well:
-                with trio.move_on_after(LOOK_EVERY - LOOK_AGAIN):
-                    why = await number.refusal()
-                    LOG.warning("number not let in", agent=number.agent, why=why)
+        try:
+            while True:
+                is_well = await self._is_well(number, was_well=was_well)
+                if is_well is not None:
+                    was_well = is_well
+                    self._shared.metrics.show(number.agent, is_up=is_well)
+                await trio.sleep(LOOK_AGAIN)
+                if is_well:
+                    with trio.move_on_after(LOOK_EVERY - LOOK_AGAIN):
+                        why = await number.refusal()
+                        LOG.warning("number not let in", agent=number.agent, why=why)
+        finally:
+            self._shared.metrics.show(number.agent, is_up=False)
 
     async def _is_well(
         self, number: WhatsAppAccount, *, was_well: bool | None

@@ -15,6 +15,7 @@ class SocketStage:
     can_repeat = True
 
     def __init__(self, bed: SocketBed, client: SocketClient) -> None:
+        self.bed = bed
         self.transport = bed.transport
         self.ingress = bed.ingress
         self.listening = bed.serving
