@@ -86,3 +86,67 @@ async def test_what_becomes_of_messages_is_counted(name: str) -> None:
         }
         await stop(stage)
         assert "up" not in lines_of(stage, name)
+
+
+LOCAL = {
+    "page": (
+        'http_requests_total{status="202"} 2.0',
+        'http_requests_total{status="303"} 1.0',
+        'http_requests_total{status="400"} 1.0',
+        'http_requests_total{status="403"} 1.0',
+        'http_requests_total{status="429"} 1.0',
+        "page_logins_total 1.0",
+        'page_refused_total{reason="not_admitted"} 1.0',
+        'page_refused_total{reason="overloaded"} 1.0',
+        "page_sessions 1.0",
+    ),
+    "web": (
+        'web_requests_total{route="channels",status="201"} 1.0',
+        'web_requests_total{route="channels/messages",status="200"} 2.0',
+        'web_requests_total{route="channels/messages",status="400"} 1.0',
+        'web_requests_total{route="channels/messages",status="403"} 1.0',
+        'web_requests_total{route="channels/messages",status="429"} 1.0',
+        'web_told_total{event="messageBroadcast"} 4.0',
+        'web_told_total{event="messageComplete"} 2.0',
+    ),
+    "websocket": (
+        'websocket_ended_total{why="refused"} 1.0',
+        'websocket_frames_total{outcome="busy"} 1.0',
+        'websocket_frames_total{outcome="hello"} 1.0',
+        'websocket_frames_total{outcome="message"} 2.0',
+        'websocket_frames_total{outcome="not_admitted"} 1.0',
+        'websocket_frames_total{outcome="refused"} 1.0',
+        'websocket_told_total{type="error"} 3.0',
+        'websocket_told_total{type="message"} 2.0',
+        'websocket_told_total{type="received"} 2.0',
+        'websocket_told_total{type="welcome"} 1.0',
+    ),
+}
+"""What our own servers count of the same, less the connector's name."""
+
+OPEN = {
+    "page": "page_streams 1.0",
+    "websocket": "websocket_connected 1.0",
+}
+"""What they count only as long as somebody is there."""
+
+
+def own_lines(stage: Stage, name: str) -> list[str]:
+    """Give what is counted, without the connector's name."""
+    own = f'connector="{name}"'
+    lines = counted(cast("Any", stage).bed.metrics)
+    return [line.replace(f"{own},", "").replace(f"{{{own}}}", "") for line in lines]
+
+
+@pytest.mark.parametrize("name", LOCAL)
+async def test_what_is_asked_of_our_own_servers_is_counted(name: str) -> None:
+    async with open_stage(name) as stage:
+        await play(stage)
+        assert name not in OPEN or OPEN[name] in own_lines(stage, name)
+        await stop(stage)
+        lines = own_lines(stage, name)
+        assert set(LOCAL[name]) <= set(lines)
+        assert OPEN.get(name) not in lines
+        if name != "page":
+            moved = [each for each in lines if each.startswith(f"{name}_bytes_total")]
+            assert [each.split('"')[1] for each in moved] == ["in", "out"]
