@@ -82,17 +82,17 @@ async def fails(_asked: AskHook) -> Verdict:
 
 
 @pytest.mark.parametrize(
-    ("talk", "event"),
+    ("talk", "event", "done"),
     [
-        (passes, "message_received"),
-        (shouts, "message_received"),
-        (refuses, "message_received"),
-        (fails, "message_received"),
-        (passes, "turn_finished"),
+        (passes, "message_received", 'questions_total{hook="h",outcome="continue"}'),
+        (shouts, "message_received", 'questions_total{hook="h",outcome="change"}'),
+        (refuses, "message_received", 'questions_total{hook="h",outcome="cancel"}'),
+        (fails, "message_received", 'questions_total{hook="h",outcome="failed"}'),
+        (passes, "turn_finished", 'notices_total{hook="h",outcome="told"}'),
     ],
 )
-async def test_what_a_hook_has_done_is_written_down_soon(
-    talk: Talk, event: Event, autojump_clock: Clock
+async def test_what_a_hook_has_done_is_counted_and_written_down_soon(
+    talk: Talk, event: Event, done: str, autojump_clock: Clock
 ) -> None:
     cast = Cast()
     hooked(cast, talk, event)
@@ -104,7 +104,11 @@ async def test_what_a_hook_has_done_is_written_down_soon(
             await at_rest(cast)
             await trio.sleep(5)
             soon = record_of(cast)
+        shown = counted(cast.metrics, "hook_")
     last = record_of(cast)
+    assert f"hook_{done} 2.0" in shown
+    assert 'hook_up{hook="h"} 1.0' in shown
+    assert 'hook_up{hook="h"} 1.0' not in counted(cast.metrics, "hook_")
     assert soon.counts == last.counts
     assert soon.counts != type(soon.counts)()
     assert (soon.last_error, soon.last_error_at) == (
