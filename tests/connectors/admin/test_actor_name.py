@@ -112,9 +112,10 @@ def test_whoever_may_be_meant_is_listed_the_nearest_to_the_root_first() -> None:
     )
     with pytest.raises(MisuseError, match=f"^{re.escape(said)}$"):
         find_name(NAMES, "agent")
-    many = [f"callboard/{number}/x/y" for number in range(9)] + ["callboard/a/y"]
-    with pytest.raises(MisuseError, match=r"y': callboard/a/y, .* and 5 more; give"):
-        find_name(many, "y")
+    for count, end in ((4, "y; give"), (5, "y and 1 more; give"), (9, "and 5 more; g")):
+        many = [f"callboard/{number}/x/y" for number in range(count)]
+        with pytest.raises(MisuseError, match=f"y': callboard/a/y, .*{end}"):
+            find_name([*many, "callboard/a/y"], "y")
 
 
 def test_a_name_from_outside_is_bounded_and_harmless_on_a_terminal() -> None:

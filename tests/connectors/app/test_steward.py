@@ -168,3 +168,12 @@ def test_a_table_is_bounded_and_ends_nothing(rows: list[tuple[str, str]]) -> Non
     table = [line for line in text.splitlines() if line.startswith("| ")]
     assert len(table) <= guide.MOST_ROWS + 1
     assert all(line.count("|") == 3 for line in table)
+
+
+@pytest.mark.parametrize("over", [-1, 0, 1, 7])
+def test_a_table_says_how_many_rows_it_leaves_out(over: int) -> None:
+    rows = (("name", "text"),) * (guide.MOST_ROWS + over)
+    made = Guide(agent="anna", skills=rows, max_bytes=1, max_file_bytes=1)
+    left_out = f"({over} more are not shown.)"
+    assert ("are not shown" in guide.written(made)) == (over > 0)
+    assert (left_out in guide.written(made)) == (over > 0)

@@ -97,12 +97,15 @@ def test_too_many_and_too_large_pictures_are_left_out() -> None:
 def test_too_many_parts_are_left_out() -> None:
     result = result_of({"content": [text("a")] * (MOST_PARTS + 3)}, 1_000)
     assert result.text.endswith("[3 more parts were left out]")
+    whole = result_of({"content": [text("a")] * MOST_PARTS}, 1_000)
+    assert whole.text.split() == ["a"] * MOST_PARTS
 
 
 def test_a_long_text_is_cut_and_says_so() -> None:
-    assert result_of({"content": [text("x" * 50)]}, 10).text == (
-        "x" * 10 + "\n[cut: 40 more characters]"
-    )
+    for count, end in ((9, ""), (10, ""), (11, "1"), (50, "40")):
+        said = f"\n[cut: {end} more characters]" if end else ""
+        found = result_of({"content": [text("x" * count)]}, 10)
+        assert found.text == "x" * min(count, 10) + said
 
 
 @pytest.mark.parametrize(
