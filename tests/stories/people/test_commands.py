@@ -9,6 +9,7 @@ import pytest
 import trio
 import trio.testing
 
+from actors.commands import memory, models
 from actors.commands.models import label
 from actors.config.access import CommandsConfig
 from actors.config.agents import AgentConfig
@@ -43,11 +44,18 @@ AGENTS = {
 class Choosy(Desked):
     """A company with two models, `smart` on two accounts."""
 
+    further: int = 0
+    """Models beside these."""
+
     def catalogue(self) -> Catalogue:
-        offers = (
+        offers = [
             ModelOffer(name="smart", model="smart-1", accounts=("work", "home")),
             ModelOffer(name="cheap", model="cheap-1", accounts=("home",)),
-        )
+        ]
+        offers += [
+            ModelOffer(name=f"other{number:03}", model="x", accounts=("home",))
+            for number in range(self.further)
+        ]
         return Catalogue(
             offers={each.name: each for each in offers},
             clients={"work": self.model, "home": self.model},
@@ -282,6 +290,26 @@ async def test_people_see_what_is_remembered_and_have_it_forgotten(
         "Forgotten: 1",
         "Nothing is remembered.",
     ]
+
+
+@pytest.mark.parametrize("over", [-1, 0, 1, 3])
+async def test_of_long_lists_the_first_are_shown_and_how_many_more_there_are(
+    over: int, autojump_clock: Clock
+) -> None:
+    store = MemoryStore()
+    facts = tuple(
+        kept(f"person:{ZOE}", f"likes tea {number}", f"F{number:05}AAAAAAAA")
+        for number in range(memory.MOST_FACTS + over)
+    )
+    await store.commit(Commit(at=1.0, facts=facts))
+    cast = make_cast(store=store)
+    cast.further = models.MOST_LISTED - 2 + over
+    of_facts, of_models = await said(autojump_clock, cast, "/memory", "/models")
+    for most, text in ((memory.MOST_FACTS, of_facts), (models.MOST_LISTED, of_models)):
+        _, *lines = text.splitlines()
+        more = [line for line in lines if line.startswith(f"… and {over} more")]
+        assert len(more) == (over > 0)
+        assert len(lines) - len(more) == min(most, most + over)
 
 
 async def test_a_group_sees_only_what_is_remembered_of_the_group(
