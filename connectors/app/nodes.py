@@ -58,6 +58,7 @@ from runtime.errors import FencedError, SettingsError, StoreError, StoreUnavaila
 from runtime.nodes.hints import LEASES, Hint, RowsWritten, Shown
 from runtime.nodes.membership import Membership, MembershipPlan
 from runtime.nodes.rows import ACCOUNT, COMPANY, PART, Fence, LeaseRow
+from runtime.postgresql.migrations import FORMATS
 from runtime.postgresql.nodes import KnownNode, NodeCard, NodeDesk, NodesLook
 from runtime.store.rows import Append, Commit, Snapshot
 from runtime.telemetry.logs import EventLog
@@ -449,8 +450,6 @@ class CompanyNode:
         look, known = self._seen, self._known
         if look is None:
             return ()
-        from runtime.postgresql.nodes import KnownNode, NodeCard  # noqa: PLC0415  extra
-
         nodes: list[KnownNode] = []
         for row in sorted(look.nodes, key=lambda row: row.id):
             card = known[row.id].card if row.id in known else NodeCard()
@@ -671,9 +670,6 @@ class CompanyNode:
             )
 
     def _card(self) -> tuple[NodeCard, bytes]:
-        from runtime.postgresql.migrations import FORMATS  # noqa: PLC0415  an extra
-        from runtime.postgresql.nodes import NodeCard  # noqa: PLC0415  same
-
         config = self._config
         card = NodeCard(
             release=__version__,
