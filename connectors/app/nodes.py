@@ -30,12 +30,12 @@ from collections.abc import (
     Generator,
     Iterable,
     Iterator,
-    Mapping,
     Sequence,
 )
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import trio
@@ -125,10 +125,10 @@ def pieces_of(value: object, way: Way = ()) -> Iterator[tuple[Way, bool]]:
                 yield from pieces_of(child, at)
         return
     several: Iterable[tuple[str | int, object]] = ()
-    if isinstance(value, Mapping):
-        several = value.items()
-    elif isinstance(value, (tuple, list)):
-        several = enumerate(value)
+    if isinstance(value, dict):
+        several = cast("dict[str, object]", value).items()
+    elif isinstance(value, tuple):
+        several = enumerate(cast("tuple[object, ...]", value))
     for key, child in several:
         if isinstance(child, msgspec.Struct):
             yield (*way, key), False

@@ -1022,7 +1022,7 @@ class NodesOfReleases(Nodes):
         super().__init__(folder / "company")
         self.next = make(folder / "next", ADDS)
         self.later = make(folder / "later", NEEDS)
-        self.sources = dict.fromkeys(NAMES, ROOT)
+        self.sources: dict[str, Path] = dict.fromkeys(NAMES, ROOT)
 
     def variables(self, name: str) -> dict[str, Any]:
         """Give what a node's settings differ by, and where its source is."""

@@ -583,7 +583,7 @@ def test_what_a_release_adds_with_its_default_is_no_difference(
 
 
 def test_a_table_that_only_one_node_has_differs_though_nothing_stands_in_it() -> None:
-    one = AppConfig(agents={"anna": AgentConfig(persona="x")})
+    one = AppConfig(agents={"anna": AgentConfig(description="x")})
     two = AppConfig(agents={**one.agents, "ben": AgentConfig()})
     assert differing(comparable(one, KEY), comparable(two, KEY)) == ["agents.ben"]
     assert "agents.anna" in differing(
