@@ -10,7 +10,6 @@ from typing import Any
 
 import trio
 
-from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address
 from connectors.asyncio_bridge.bridge import Bridge
 from connectors.chat.discord.listener import BotPlace
@@ -22,6 +21,7 @@ from tests.fakes.chat.ingress import FakeIngress
 from tests.fakes.discord.server import DiscordServer
 from tests.fakes.discord.world import CHANNEL, ZOE
 from tests.fakes.tools.sent_files import SentFiles
+from tests.support.chat.shared import delivery_to, figure
 from tests.support.transport_parts import transport_parts
 
 READY_AFTER = 0.05
@@ -137,12 +137,7 @@ class DiscordBed:
 
     def counted(self, name: str, **labels: str) -> float:
         """Give a figure; 0 if there is none."""
-        shown = ",".join(f'{key}="{value}"' for key, value in sorted(labels.items()))
-        start = f"callboard_discord_{name}{{{shown}}} "
-        for line in self.metrics.render().decode().splitlines():
-            if line.startswith(start):
-                return float(line.removeprefix(start))
-        return 0.0
+        return figure(self.metrics, f"discord_{name}", **labels)
 
 
 def token_of(name: str) -> str:
@@ -176,13 +171,5 @@ async def wait_no_heart_beats() -> None:
             await trio.sleep(0.01)
 
 
-def delivery(text: str, agent: str = "anna", **more: Any) -> Delivery:
-    """Make something to say in the channel."""
-    fields: dict[str, Any] = {
-        "id": f"{agent}/{text}",
-        "correlation_id": "c",
-        "address": Address("discord", CHANNEL),
-        "agent": agent,
-        "text": text,
-    }
-    return Delivery(**{**fields, **more})
+delivery = partial(delivery_to, Address("discord", CHANNEL))
+"""Makes something to say in the channel."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 
 import trio
 import trio.testing
 
 from actors.config.presence import PresenceConfig
-from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address
 from connectors.chat.matrix.platform import MatrixAccountConfig, MatrixConfig
 from connectors.chat.matrix.transport import MatrixTransport
@@ -18,6 +18,7 @@ from runtime.telemetry.metrics import Metrics
 from tests.fakes.chat.ingress import FakeIngress
 from tests.fakes.matrix.homeserver import BASE, FakeHomeserver
 from tests.fakes.tools.sent_files import SentFiles
+from tests.support.chat.shared import delivery_to, figure
 from tests.support.transport_parts import transport_parts
 
 ANNA, BEN, ZOE, SAM = "@anna:hs.test", "@ben:hs.test", "@zoe:hs.test", "@sam:hs.test"
@@ -113,21 +114,8 @@ class MatrixBed:
 
     def counted(self, name: str, **labels: str) -> float:
         """Give a figure; 0 if there is none."""
-        shown = ",".join(f'{key}="{value}"' for key, value in sorted(labels.items()))
-        start = f"callboard_matrix_{name}{{{shown}}} "
-        for line in self.metrics.render().decode().splitlines():
-            if line.startswith(start):
-                return float(line.removeprefix(start))
-        return 0.0
+        return figure(self.metrics, f"matrix_{name}", **labels)
 
 
-def delivery(text: str, agent: str = "anna", **more: object) -> Delivery:
-    """Make something to say in the room."""
-    fields: dict[str, object] = {
-        "id": f"{agent}/{text}",
-        "correlation_id": "c",
-        "address": Address("matrix", ROOM),
-        "agent": agent,
-        "text": text,
-    }
-    return Delivery(**{**fields, **more})  # type: ignore[arg-type]
+delivery = partial(delivery_to, Address("matrix", ROOM))
+"""Makes something to say in the room."""

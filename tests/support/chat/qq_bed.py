@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import trio
 
-from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address
 from connectors.chat.qq.platform import QQAccountConfig, QQConfig
 from connectors.chat.qq.transport import QQTransport
@@ -18,6 +18,7 @@ from tests.fakes.chat.ingress import FakeIngress
 from tests.fakes.qq.gateway import Gateway, open_gateway
 from tests.fakes.qq.server import API, FILES, TOKENS, FakeQQ
 from tests.fakes.tools.sent_files import SentFiles
+from tests.support.chat.shared import Hand, delivery_to, figure
 from tests.support.transport_parts import transport_parts
 
 ANNA, BEN = "1001", "1002"
@@ -25,21 +26,6 @@ IDS = {"anna": ANNA, "ben": BEN}
 ZOE = "E4F4AEA33253A2797FB897C50B81D7ED"
 GROUP = "C9F778FE6ADF9D1D1DBE395BF744A33A"
 HERE = Address("qq", f"{ANNA}:user:{ZOE}")
-
-
-class Hand:
-    """A clock whose wall a test sets."""
-
-    def __init__(self) -> None:
-        self.ahead = 0.0
-
-    def wall(self) -> float:
-        """Give Unix seconds."""
-        return 1_700_000_010.0 + self.ahead
-
-    def monotonic(self) -> float:
-        """Give trio's seconds."""
-        return trio.current_time()
 
 
 class KeptBookmarks:
@@ -149,12 +135,7 @@ class QQBed:
     def counted(self, name: str, **labels: str) -> float:
         """Give a counter of anna's; 0 if there is none."""
         labels = {"account": "anna", "connector": "qq", **labels}
-        shown = ",".join(f'{key}="{value}"' for key, value in sorted(labels.items()))
-        start = f"callboard_qq_{name}_total{{{shown}}} "
-        for line in self.metrics.render().decode().splitlines():
-            if line.startswith(start):
-                return float(line.removeprefix(start))
-        return 0.0
+        return figure(self.metrics, f"qq_{name}_total", **labels)
 
 
 @asynccontextmanager
@@ -164,13 +145,5 @@ async def open_qq(*agents: str, **more: Any) -> AsyncGenerator[QQBed]:
         yield QQBed(gateway, *agents, **more)
 
 
-def delivery(text: str, agent: str = "anna", **more: Any) -> Delivery:
-    """Make something to say to Zoe."""
-    fields: dict[str, Any] = {
-        "id": f"{agent}/{text}",
-        "correlation_id": "c",
-        "address": HERE,
-        "agent": agent,
-        "text": text,
-    }
-    return Delivery(**{**fields, **more})
+delivery = partial(delivery_to, HERE)
+"""Makes something to say to Zoe."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 
 import trio
 import trio.testing
@@ -21,6 +22,7 @@ from tests.fakes.slack.line import FakeWire
 from tests.fakes.slack.workspace import FakeSlack
 from tests.fakes.tools.sent_files import SentFiles
 from tests.support.chat.matrix_bed import KeptBookmarks
+from tests.support.chat.shared import delivery_to, figure
 from tests.support.transport_parts import transport_parts
 
 ANNA, BEN, ZOE, SAM = "UANNA", "UBEN", "UZOE", "USAM"
@@ -99,12 +101,7 @@ class SlackBed:
 
     def counted(self, name: str, **labels: str) -> float:
         """Give a figure; 0 if there is none."""
-        shown = ",".join(f'{key}="{value}"' for key, value in sorted(labels.items()))
-        start = f"callboard_slack_{name}{{{shown}}} "
-        for line in self.metrics.render().decode().splitlines():
-            if line.startswith(start):
-                return float(line.removeprefix(start))
-        return 0.0
+        return figure(self.metrics, f"slack_{name}", **labels)
 
 
 def account(name: str, *, is_called: bool = False) -> SlackAccountConfig:
@@ -116,13 +113,5 @@ def account(name: str, *, is_called: bool = False) -> SlackAccountConfig:
     )
 
 
-def delivery(text: str, agent: str = "anna", **more: object) -> Delivery:
-    """Make something to say in the channel."""
-    fields: dict[str, object] = {
-        "id": f"{agent}/{text}",
-        "correlation_id": "c",
-        "address": Address("slack", CREW),
-        "agent": agent,
-        "text": text,
-    }
-    return Delivery(**{**fields, **more})  # type: ignore[arg-type]
+delivery = partial(delivery_to, Address("slack", CREW))
+"""Makes something to say in the channel."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 
 import trio
 import trio.testing
 
-from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address
 from connectors.chat.platforms import Gates
 from connectors.chat.telegram.platform import TelegramAccountConfig, TelegramConfig
@@ -21,6 +21,7 @@ from tests.fakes.telegram.api import BASE, FakeTelegram
 from tests.fakes.telegram.chats import FakeBot, Json
 from tests.fakes.tools.sent_files import SentFiles
 from tests.fakes.web.backstage import FakeCompany
+from tests.support.chat.shared import delivery_to, figure
 from tests.support.transport_parts import transport_parts
 
 ZOE: Json = {"id": 1, "is_bot": False, "first_name": "Zoe", "username": "zoe_1"}
@@ -132,25 +133,12 @@ class BotBed:
     def counted(self, name: str, **labels: str) -> float:
         """Give a figure; 0 if there is none."""
         labels = {"account": "anna", "connector": "telegram", **labels}
-        shown = ",".join(f'{key}="{value}"' for key, value in sorted(labels.items()))
-        start = f"callboard_telegram_{name}{{{shown}}} "
-        for line in self.metrics.render().decode().splitlines():
-            if line.startswith(start):
-                return float(line.removeprefix(start))
-        return 0.0
+        return figure(self.metrics, f"telegram_{name}", **labels)
 
     def texts(self) -> list[str]:
         """Give what was handed in."""
         return [inbound.text for inbound in self.ingress.accepted]
 
 
-def delivery(text: str, agent: str = "anna", **more: object) -> Delivery:
-    """Make something to say in Zoe's chat with Anna."""
-    fields: dict[str, object] = {
-        "id": f"{agent}/{text}",
-        "correlation_id": "c",
-        "address": Address("telegram", "1@anna"),
-        "agent": agent,
-        "text": text,
-    }
-    return Delivery(**{**fields, **more})  # type: ignore[arg-type]
+delivery = partial(delivery_to, Address("telegram", "1@anna"))
+"""Makes something to say in Zoe's chat with Anna."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import trio
 
-from actors.messages.deliveries import Delivery
 from actors.messages.inbound import Address
 from connectors.chat.platforms import Gates, PlatformAnswer, PlatformCall
 from connectors.chat.whatsapp.inbound import WhatsAppWebhooks
@@ -19,6 +19,7 @@ from runtime.telemetry.metrics import Metrics
 from tests.fakes.chat.ingress import FakeIngress
 from tests.fakes.tools.sent_files import SentFiles
 from tests.fakes.whatsapp.graph import BASE, SECRET, FakeGraph, sign
+from tests.support.chat.shared import Hand, delivery_to, figure
 from tests.support.transport_parts import transport_parts
 
 ANNA, BEN = "1001", "1002"
@@ -28,21 +29,6 @@ ROY = "US.13491208655302741918"
 TOKEN = "a-token-to-verify"  # noqa: S105  nobody's
 HERE = Address("whatsapp", f"{ANNA}:{ZOE}")
 PLACE = "whatsapp", ""
-
-
-class Hand:
-    """A clock whose wall a test sets."""
-
-    def __init__(self) -> None:
-        self.ahead = 0.0
-
-    def wall(self) -> float:
-        """Give Unix seconds."""
-        return 1_700_000_010.0 + self.ahead
-
-    def monotonic(self) -> float:
-        """Give trio's seconds."""
-        return trio.current_time()
 
 
 class WhatsAppBed:
@@ -125,21 +111,8 @@ class WhatsAppBed:
     def counted(self, name: str, **labels: str) -> float:
         """Give a counter of anna's; 0 if there is none."""
         labels = {"account": "anna", "connector": "whatsapp", **labels}
-        shown = ",".join(f'{key}="{value}"' for key, value in sorted(labels.items()))
-        start = f"callboard_whatsapp_{name}_total{{{shown}}} "
-        for line in self.metrics.render().decode().splitlines():
-            if line.startswith(start):
-                return float(line.removeprefix(start))
-        return 0.0
+        return figure(self.metrics, f"whatsapp_{name}_total", **labels)
 
 
-def delivery(text: str, agent: str = "anna", **more: Any) -> Delivery:
-    """Make something to say to Zoe."""
-    fields: dict[str, Any] = {
-        "id": f"{agent}/{text}",
-        "correlation_id": "c",
-        "address": HERE,
-        "agent": agent,
-        "text": text,
-    }
-    return Delivery(**{**fields, **more})
+delivery = partial(delivery_to, HERE)
+"""Makes something to say to Zoe."""
