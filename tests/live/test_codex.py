@@ -7,20 +7,18 @@ OpenAI's Responses API, so that no key is needed. The settings are those of
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from tests.fakes.models.aimock import serving
 from tests.processes.running import ROOT, Finished, run
 
 pytestmark = pytest.mark.live
 
 PACKAGES = ROOT / ".live" / "codex" / "node_modules" / "@openai"
-SERVER = ROOT / ".live/node_modules/.bin/llmock"
 KEY = "sk-of-nobody-at-all"
 COLOUR = "aquamarine"
 FIRST, SECOND = (1_000, 500), (70, 7)
@@ -62,20 +60,9 @@ def program() -> Path:
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Run the model's server; gives its address."""
-    node = shutil.which("node")
-    assert node is not None, "install Node.js 20 or newer"
-    fixtures = tmp_path_factory.mktemp("aimock") / "fixtures.json"
-    fixtures.write_bytes(msgspec.json.encode({"fixtures": FIXTURES}))
-    with subprocess.Popen(
-        [node, str(SERVER), "--port", "0", "--fixtures", str(fixtures)],
-        env={"AIMOCK_API_KEYS": KEY},
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        lines = iter(process.stdout.readline, "")
-        yield next(line.split()[-1] for line in lines if "listening on" in line)
-        process.terminate()
+    folder = tmp_path_factory.mktemp("aimock")
+    with serving(FIXTURES, folder, KEY) as address:
+        yield address
 
 
 @pytest.fixture

@@ -8,10 +8,7 @@ streamed and in one piece.
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import msgspec
@@ -25,10 +22,10 @@ from actors.messages.inbound import (
     ToolSpec,
     TranscriptLine,
 )
+from tests.fakes.models.aimock import serving
 from tests.fakes.models.dialects import MANNERS, Manner
 from tests.fakes.models.sayings import KEY, PIXEL
 
-SERVER = Path(__file__).parents[2] / ".live/node_modules/.bin/llmock"
 PATHS = {"google": "/v1beta", "ollama": ""}
 """What follows the server's address; `/v1` for the others."""
 SCHEMA = b"""{"type":"object","additionalProperties":false,
@@ -59,22 +56,9 @@ pytestmark = [pytest.mark.live, pytest.mark.parametrize("manner", MANNERS, ids=s
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Run the server; gives its address."""
-    node = shutil.which("node")
-    assert node is not None, "install Node.js 20 or newer"
-    assert SERVER.exists(), "run tests/live/setup.sh"
-    fixtures = tmp_path_factory.mktemp("aimock") / "fixtures.json"
-    fixtures.write_bytes(msgspec.json.encode({"fixtures": FIXTURES}))
-    words = ["--port", "0", "--fixtures", str(fixtures), "--strict"]
-    with subprocess.Popen(
-        [node, str(SERVER), *words, "--chunk-size", "5"],
-        env={"AIMOCK_API_KEYS": KEY},
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        lines = iter(process.stdout.readline, "")
-        yield next(line.split()[-1] for line in lines if "listening on" in line)
-        process.terminate()
+    folder = tmp_path_factory.mktemp("aimock")
+    with serving(FIXTURES, folder, KEY, "--strict", "--chunk-size", "5") as address:
+        yield address
 
 
 def asking(*lines: TranscriptLine, system: str = "") -> ModelRequest:
