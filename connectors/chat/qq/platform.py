@@ -36,17 +36,17 @@ class QQConfig(ChatConfig, frozen=True, kw_only=True, tag="qq"):
 
     guilds: bool = True
     """Whether the bots also hear what is said to them in channels (频道), and in direct
-    messages there; a bot without leave for that is sent away."""
+    messages there. QQ ends the connection of a bot that lacks this permission."""
 
     outside_window: Literal["keep", "refuse"] = "keep"
-    """What becomes of words that QQ does not take because nobody has written lately:
-    kept for a day, and said should somebody write again; or given up at once, for
-    `callboard queue retry`."""
+    """What becomes of an answer that QQ does not accept because nobody has written
+    lately: it is kept for a day and sent if somebody writes again, or it fails at once
+    and waits for `callboard queue retry`."""
 
     on_unknown: Literal["resend", "hold"] = "resend"
-    """What is done about an answer that QQ may have taken without our knowing: say it
-    again, or keep it back until `callboard queue` decides. QQ itself leaves out what
-    comes twice, but for channels."""
+    """What is done about an answer that QQ has not confirmed, though it may have sent
+    it: send it again, or hold it until `callboard queue retry` or `drop`. QQ itself
+    leaves out a repeated answer, except in channels."""
 
     request_timeout: Annotated[float, Meta(ge=5, le=86_400)] = 30.0
     """Seconds a request may take in all; QQ asks for at least 5."""

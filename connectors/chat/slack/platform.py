@@ -19,10 +19,10 @@ class SlackAccountConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """The app of one agent. It hears by `app_token`, or by `signing_secret`."""
 
     bot_token: GivenSecret
-    """Of the app's installation, `xoxb-…`: what it says, it says by this."""
+    """`xoxb-…`, of the app's installation: the app writes by it."""
 
     app_token: GivenSecret | None = None
-    """With it the app opens a connection to Slack (Socket Mode), `xapp-…`."""
+    """`xapp-…`: the app opens a connection to Slack by it (Socket Mode)."""
 
     signing_secret: Secret | None = None
     """With it Slack calls the HTTP server (Events API), and each call is checked."""
@@ -90,7 +90,7 @@ def check_workspace(
 def check_account(
     way: Way, account: SlackAccountConfig, app: AppConfig
 ) -> Iterator[Complaint]:
-    """Check the tokens of one app, of which none is told."""
+    """Check the tokens of one app; no complaint shows a token."""
     yield from check_token((*way, "bot_token"), account.bot_token, "xoxb-", "Bot User")
     if account.app_token is not None:
         place = (*way, "app_token")
@@ -109,7 +109,7 @@ def check_account(
 def check_token(
     way: Way, token: Secret, prefix: str, called: str
 ) -> Iterator[Complaint]:
-    """Complain of what is another kind of token."""
+    """Complain of a token of another kind."""
     if token.is_set and not token.reveal().strip().startswith(prefix):
         hint = f"take the app's {called} token, which begins with {prefix}"
         yield Complaint(way, f"it does not begin with {prefix}", hint)
@@ -118,7 +118,7 @@ def check_token(
 def check_signing_secret(
     way: Way, secret: Secret, app: AppConfig
 ) -> Iterator[Complaint]:
-    """Check what calls are verified by, and that there is who takes them."""
+    """Check the secret that verifies Slack's calls, and that a server takes them."""
     if secret.is_set and len(secret.reveal().strip()) < LEAST_SECRET:
         text = f"it has fewer than {LEAST_SECRET} characters"
         hint = "take the app's Signing Secret, under Basic Information"

@@ -24,7 +24,7 @@ class TelegramAccountConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """As @BotFather gave it: `123456:ABC…`."""
 
     webhook_secret: Secret | None = None
-    """With `mode = "webhook"`: what Telegram is to say with each message."""
+    """With `mode = "webhook"`: the secret that Telegram sends with each message."""
 
 
 class TelegramConfig(ChatConfig, frozen=True, kw_only=True, tag="telegram"):
@@ -49,8 +49,9 @@ class TelegramConfig(ChatConfig, frozen=True, kw_only=True, tag="telegram"):
     them as the bots' menu."""
 
     on_unknown: Literal["resend", "hold"] = "resend"
-    """What is done about an answer that may stand there already, because the connection
-    broke: say it again, or keep it back until `callboard queue` decides."""
+    """What is done about an answer that Telegram has not confirmed because the
+    connection broke, though it may stand there: send it again, or hold it until
+    `callboard queue retry` or `drop`."""
 
     poll_timeout: Annotated[float, Meta(ge=1, le=50)] = 30.0
     """Seconds Telegram may hold a question for news."""
@@ -121,7 +122,7 @@ def check_token(
 def check_webhook(
     way: Way, config: TelegramConfig, app: AppConfig
 ) -> Iterator[Complaint]:
-    """Check that Telegram can reach us, and nobody else passes for it."""
+    """Check that Telegram can reach us, and that nobody else is taken for it."""
     url = urlsplit(config.webhook_url.strip())
     place = (*way, "webhook_url")
     if url.scheme != "https" or not url.hostname:

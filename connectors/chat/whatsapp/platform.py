@@ -55,20 +55,21 @@ class WhatsAppConfig(ChatConfig, frozen=True, kw_only=True, tag="whatsapp"):
     """Address of the Graph API, with its version."""
 
     outside_window: Literal["keep", "refuse"] = "keep"
-    """What becomes of words to somebody who has not written for 24 hours, which
-    WhatsApp does not take: kept for a day, and said should they write again; or given
-    up at once, for `callboard queue retry`."""
+    """What becomes of an answer to somebody who has not written for 24 hours, which
+    WhatsApp does not accept: it is kept for a day and sent if they write again, or it
+    fails at once and waits for `callboard queue retry`."""
 
     template: TemplateConfig | None = None
-    """As what words go to such people instead; what does not go into it is announced
-    by its beginning, and then kept or given up. Unset: nothing goes."""
+    """The template in which such people get the answer instead. If the answer is too
+    long for it, they get its beginning, and `outside_window` says what becomes of the
+    whole. Unset: they get nothing."""
 
     mark_read: bool = True
     """Whether people see that their messages were read (two blue ticks)."""
 
     on_unknown: Literal["resend", "hold"] = "resend"
-    """What is done about an answer that WhatsApp may have taken without our knowing:
-    say it again, or keep it back until `callboard queue retry` or `drop` decides."""
+    """What is done about an answer that WhatsApp has not confirmed, though it may have
+    sent it: send it again, or hold it until `callboard queue retry` or `drop`."""
 
     max_media_bytes: Count = 16_777_216
     max_body_bytes: Count = 3_145_728
