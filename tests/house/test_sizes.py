@@ -29,11 +29,11 @@ ROOTS = {"actors": 30, "connectors/chat": 21, "connectors/commands": 35}
 MARKERS = {"py.typed"}
 """Files that only say something of their folder."""
 
-MOST_FILES = 639
+MOST_FILES = 638
 """Python files of the product; may only fall."""
 
-MOST_IMPORTS = 8_000
-"""Import statements of the product, those for types too."""
+MOST_IMPORTS = 7_769
+"""Import statements of the product, those for types too; may only fall."""
 
 IMPORT = re.compile(r"^ *(?:from [\w.]+ import |import [\w.]+)", re.MULTILINE)
 
@@ -123,10 +123,10 @@ def test_product_files_only_get_fewer() -> None:
     assert len(modules(*PACKAGES)) <= MOST_FILES
 
 
-def test_import_statements_stay_below_their_bound() -> None:
+def test_import_statements_only_get_fewer() -> None:
     # Not by the syntax tree: to parse the product takes seconds.
     found = sum(len(IMPORT.findall(p.read_text("utf-8"))) for p in modules(*PACKAGES))
-    assert found < MOST_IMPORTS
+    assert found <= MOST_IMPORTS
 
 
 def test_an_import_is_counted_as_one_statement() -> None:
