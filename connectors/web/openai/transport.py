@@ -243,10 +243,10 @@ class HttpTransport(ServerTransport):
             rest = [Route("/{path:path}", other)]
         app = make_app(
             [
-                front_route(HERE),
                 Route("/v1/chat/completions", completions, methods=["POST"]),
                 *model_routes(context, int(self._clock.wall())),
                 *operation_routes(self._operations, self._bridge, context.refusal),
+                front_route(HERE),
                 *rest,
             ]
         )
