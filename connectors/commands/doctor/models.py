@@ -69,7 +69,7 @@ class ModelListing(msgspec.Struct, frozen=True):
 def model_probes(
     app: AppConfig, transport: httpx.AsyncBaseTransport | None = None
 ) -> Iterator[Probe]:
-    """Give a probe for each account, and for each model that is its own account."""
+    """Give a probe for each account, and each model or server of speech without one."""
     for name, config in accounts(app).items():
         table = "accounts" if name in app.accounts else "models"
         place = f"{table}.{name}"
@@ -79,6 +79,16 @@ def model_probes(
             yield Probe(ABOUT, place, ask)
         elif isinstance(config, ScriptedModelConfig):
             yield Probe(ABOUT, place, partial(read_script, place, config))
+    for name, server in (
+        ("transcriber", app.media.transcriber),
+        ("speaker", app.media.speaker),
+    ):
+        if server is not None:
+            place, model, base = f"media.{name}", server.model, server.base_url
+            # They have the address, the keys and the list of OpenAI's models.
+            like = OpenAIModelConfig(model=model, base_url=base, api_key=server.api_key)
+            ask = partial(ask_account, place, like, (model,), transport)
+            yield Probe(ABOUT, place, ask)
 
 
 def wanted_models(app: AppConfig, account: str) -> tuple[str, ...]:

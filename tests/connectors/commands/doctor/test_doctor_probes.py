@@ -272,6 +272,30 @@ def test_each_account_and_connector_is_looked_at_once(tmp_path: Path) -> None:
     ]
 
 
+async def test_servers_for_recordings_and_speech_are_asked(tmp_path: Path) -> None:
+    more = (
+        '[media.transcriber]\nbase_url = "http://ears.test/v1"\n'
+        'api_key = { env = "KEY" }\n[media.speaker]\nmodel = "tts"\n'
+    )
+    asked: list[tuple[str, str]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append((str(request.url), request.headers.get("authorization", "")))
+        return httpx.Response(200, json={"data": [{"id": "whisper-1"}]})
+
+    probes = model_probes(app_of(tmp_path, more), httpx.MockTransport(answer))
+    speech = [each for each in probes if each.name.startswith("media.")]
+    found = [finding for each in speech for finding in await each.ask()]
+    assert asked == [
+        ("http://ears.test/v1/models", f"Bearer {KEY}"),
+        ("https://api.openai.com/v1/models", ""),
+    ]
+    assert [(each.state, each.text) for each in found] == [
+        ("ok", "media.transcriber: reached, the key is taken, whisper-1"),
+        ("warning", "media.speaker: tts is not among its 1 models"),
+    ]
+
+
 @pytest.mark.parametrize("rules", [None, "[[rules", "[[rules]]\nwhat = 1\n"])
 async def test_wrong_rules_of_an_embedded_model_are_told(
     rules: str | None, tmp_path: Path
