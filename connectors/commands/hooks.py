@@ -190,7 +190,7 @@ async def _asked(
                 return await _answer(connection, asked)
         except HookError as error:
             return error
-    return HookError(f"it did not {what} within {seconds:g} seconds", "timeout")
+    return HookError(f"it did not {what} within {seconds:g} s", "timeout")
 
 
 async def _answer(

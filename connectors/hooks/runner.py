@@ -107,7 +107,7 @@ class HookRunner(Actor):
         if not isinstance(message, Run):
             super().on_receive(message)
             return
-        reason = f"it did not start within {START_TIMEOUT:g} seconds"
+        reason = f"it did not start within {START_TIMEOUT:g} s"
         with trio.CancelScope() as starting:
             starting.deadline = trio.current_time() + START_TIMEOUT
             try:
@@ -183,7 +183,7 @@ class HookRunner(Actor):
                 pending.end(error)
         if scope.cancelled_caught:
             seconds = self._settings.timeout
-            text = f"it did not answer within {seconds:g} seconds"
+            text = f"it did not answer within {seconds:g} s"
             pending.end(HookError(text, "timeout"))
         self._link.done(pending)
         outcome = pending.outcome

@@ -259,7 +259,7 @@ class McpSession(Actor):
                     return connection.ending
             except McpError as error:
                 end.come(str(error))
-        end.come(f"it did not start within {config.start_timeout:g} seconds")
+        end.come(f"it did not start within {config.start_timeout:g} s")
         return end
 
     async def _begin(

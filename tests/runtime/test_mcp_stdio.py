@@ -145,7 +145,7 @@ async def test_what_cannot_be_borne_is_an_error_for_the_model(
     ("mode", "reason"),
     [
         ("exit", "ended with code 4"),
-        pytest.param("mute", "did not start within 2 seconds", marks=pytest.mark.deep),
+        pytest.param("mute", "did not start within 2 s", marks=pytest.mark.deep),
         ("liar", "does not speak the protocol"),
     ],
 )

@@ -151,7 +151,7 @@ def test_a_hook_that_never_answers_is_waited_for_no_longer_than_it_may_take(
     with installed(tmp_path):
         (tmp_path / "callboard_example_hooks.py").write_text(SILENT)
         assert called("hooks", "try", "-c", str(config), "shout", "hello") == 1
-    told = "no verdict (timeout): it did not answer within 0.1 seconds\n"
+    told = "no verdict (timeout): it did not answer within 0.1 s\n"
     assert capsys.readouterr() == ("", told)
 
 
