@@ -47,6 +47,11 @@ COUNTED = (COMPACTION, CONVERSATION, USAGE)
 """Kinds all of whose records follow from events; refused attempts are audited, too."""
 
 
+REBUILD = (
+    "To write these records anew, stop the server, then: callboard records rebuild"
+)
+
+
 @click.group()
 def command() -> None:
     """Compare conversations, audit and usage with the journal, or make them anew."""
@@ -79,6 +84,8 @@ def check(choice: DatabaseChoice, *, as_json: bool) -> int:
             say(f"… and {count - len(first):,} more")
         total = sum(totals.records.values())
         say(f"{totals.events:,} events, {total:,} records: {count:,} differences")
+        if count:
+            say(REBUILD)
     return FAILED if count else 0
 
 
