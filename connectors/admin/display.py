@@ -17,12 +17,17 @@ from typing import Literal, TypeVar
 import msgspec
 
 from actors.journal import records
+from actors.messages.deliveries import GONE
 from actors.messages.inbound import Inbound
 from actors.messages.state import outcome_of
-from runtime.store.database import Inspection
+from runtime.store.database import DROPPED, Inspection
 from runtime.store.rows import InboxState, StoredMessage, StoredRecord, decoded
 
 Precision = Literal["seconds", "milliseconds"]
+
+OVER = (DROPPED, GONE)
+"""Beginnings of the receipts of deliveries that have not failed: whoever dropped one
+does not want it said after all, and one whose client has gone cannot be said."""
 
 NONE = "-"
 """Stands for an empty value."""

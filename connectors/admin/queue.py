@@ -17,7 +17,7 @@ from actors.messages.inbound import Inbound
 from actors.messages.keys import SessionKey
 from actors.rules.text.secrets import AuditRedaction
 from connectors.admin.conversations import StoryEvent, Storyteller
-from connectors.admin.display import STATES, Complain, QueueJob, job_of, moment
+from connectors.admin.display import OVER, STATES, Complain, QueueJob, job_of, moment
 from runtime.clock import SystemClock
 from runtime.errors import MisuseError
 from runtime.ids import IdSource
@@ -59,10 +59,6 @@ def dropping(row: StoredMessage) -> Commit:
 
 RETRIED: tuple[DeliveryState, ...] = ("dead", "unknown")
 """Deliveries that can be sent again, unless nobody wants or can take them."""
-
-OVER = (DROPPED, GONE)
-"""Beginnings of the receipts of deliveries that have not failed: whoever dropped one
-does not want it said after all, and one whose client has gone cannot be said."""
 
 NOBODY = (
     "nobody is there to take it any more. Over HTTP, who asks again with the same"
@@ -298,7 +294,7 @@ class WaitingCounts(msgspec.Struct, frozen=True):
 
     inbox: dict[str, int]
     outbox: dict[str, int]
-    """Of the dead, those that have not failed are `over`; see `OVER` in `queue.py`."""
+    """Of the dead, those that have not failed are `over`; see `display.OVER`."""
 
     @property
     def open(self) -> int:

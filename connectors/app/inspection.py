@@ -23,7 +23,7 @@ from actors.models.limiter import IsWorking
 from actors.rules.text.limits import RecentMap
 from actors.schedule.conditions import is_at_work
 from actors.session import consent
-from connectors.admin.queue import OVER
+from connectors.admin.display import OVER
 from runtime import __version__
 from runtime.errors import MisuseError, StoreError
 from runtime.telemetry.logs import EventLog

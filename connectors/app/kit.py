@@ -25,7 +25,7 @@ from actors.memory.kit import MemoryKit, MemoryMetrics
 from actors.rules.prompt.transcript import SEND_FILE
 from connectors.config.models import HASHING, OFF, EmbedderConfig
 from connectors.config.tools import SpeakerConfig, TranscriberConfig, WorkspaceConfig
-from connectors.fetch.late import LateFetcher
+from connectors.fetch.messages import LateFetcher
 from connectors.files.notebook import FileLogBook
 from connectors.media.reader import DocumentReader, Reader
 from connectors.models.embedders.local import HashingEmbedder

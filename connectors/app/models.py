@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 import trio
 
-from actors.models.catalogue import Catalogue
+from actors.models.catalogue import Catalogue, PriceList
 from actors.models.pool import ModelOffer
 from connectors.admin.usage import as_budget, zone_of
 from connectors.config.app import AppConfig
@@ -26,10 +26,11 @@ from connectors.config.models import (
     ModelConfig,
     OllamaModelConfig,
     as_model,
+    load_prices,
     merged,
+    prices_of,
 )
 from connectors.config.shipped import shipped_prices
-from connectors.models.prices import load_prices, prices_of
 from connectors.models.program import DAY, CliModel, Folders, Prepare, ProgramPlace
 from connectors.sandbox.plan import SandboxFigures, territory
 from connectors.sandbox.runner import LateSandbox
@@ -59,7 +60,10 @@ def make_catalogue(config: AppConfig, clock: Clock, ground: ProgramPlace) -> Cat
         name: make_client(settings, clock, ground)
         for name, settings in accounts(config).items()
     }
-    price_list = load_prices(config.ledger.prices or shipped_prices())
+    # Most of what prices cost is to read their list, and only these have any.
+    is_sold = any(isinstance(each, HttpModelConfig) for each in config.models.values())
+    given = config.ledger.prices or shipped_prices()
+    price_list = load_prices(given) if is_sold else PriceList(version="")
     priced = {
         name: prices_of(model, price_list) for name, model in config.models.items()
     }

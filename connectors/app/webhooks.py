@@ -44,8 +44,13 @@ from connectors.config.app import AppConfig
 from connectors.config.hooks import WebhookInConfig, WebhookOutConfig
 from connectors.config.tools import FetchConfig
 from connectors.fetch.addresses import read_url
-from connectors.fetch.late import LateFetcher
-from connectors.fetch.messages import Fetch, Fetched, FetchError, FetchRequest
+from connectors.fetch.messages import (
+    Fetch,
+    Fetched,
+    FetchError,
+    FetchRequest,
+    LateFetcher,
+)
 from runtime.actor.ref import ActorRef
 from runtime.clock import Clock
 from runtime.store.rows import Commit, Committed

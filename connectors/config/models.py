@@ -15,7 +15,8 @@ from msgspec import Meta, Struct
 
 from actors.config.memory import MemoryConfig
 from actors.config.values import Count, Seconds
-from runtime.config.loader import CommandText, GivenSecret, WrittenPath
+from actors.models.catalogue import OWN, PROGRAM, PriceList, Prices
+from runtime.config.loader import CommandText, GivenSecret, WrittenPath, load
 from runtime.secret import OpenText
 
 Price = Annotated[float, Meta(ge=0)]
@@ -494,3 +495,37 @@ class MemorySettings(MemoryConfig, frozen=True, kw_only=True):
     embedder: str = HASHING
     """Who makes vectors of what is remembered: `hashing` (embedded; by words and their
     parts), `off`, or one of `[embedders.<name>]`."""
+
+
+def load_prices(path: Path) -> PriceList:
+    """Read a price list.
+
+    Raises:
+        runtime.errors.SettingsError: it is none.
+    """
+    return load(path, PriceList, environment={}).value
+
+
+def prices_of(model: ModelConfig, price_list: PriceList) -> Prices:
+    """Find a model's prices: its own, or those of the list."""
+    if isinstance(model, CliModelConfig):
+        return Prices(version=PROGRAM)
+    if not isinstance(model, HttpModelConfig):
+        return Prices()
+    listed = price_list.find(model.priced_as or kind_of(model), model.model)
+    own = (model.input_price, model.output_price, model.cached_price)
+    if all(each is None for each in own):
+        return listed
+    return Prices(
+        input=listed.input if model.input_price is None else model.input_price,
+        output=listed.output if model.output_price is None else model.output_price,
+        cached=own_cached(model, listed),
+        version=OWN,
+    )
+
+
+def own_cached(model: HttpModelConfig, listed: Prices) -> float | None:
+    """Find the price of cached tokens; one of another price list would be a mixture."""
+    if model.cached_price is not None:
+        return model.cached_price
+    return listed.cached if model.input_price is None else None

@@ -4,4 +4,4 @@ Nothing is imported here: `addresses.py` is read with the settings, while the HT
 client behind `fetcher.py` is only loaded where something is really fetched.
 """
 
-__all__ = ["addresses", "late", "messages"]
+__all__ = ["addresses", "messages"]

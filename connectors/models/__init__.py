@@ -13,7 +13,6 @@ __all__ = [
     "http",
     "ollama",
     "openai",
-    "prices",
     "program",
     "scripted",
 ]

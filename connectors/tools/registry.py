@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from actors.rules.prompt.transcript import SEND_FILE
-from connectors.fetch.late import LateFetcher
+from connectors.fetch.messages import LateFetcher
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

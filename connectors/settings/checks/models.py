@@ -23,9 +23,10 @@ from connectors.config.models import (
     ModelConfig,
     ScriptedModelConfig,
     kind_of,
+    load_prices,
+    prices_of,
 )
 from connectors.config.shipped import shipped_prices
-from connectors.models.prices import load_prices, prices_of
 from runtime.config.loader import Complaint, close_to
 from runtime.errors import SettingsError
 

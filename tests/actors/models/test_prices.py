@@ -6,8 +6,8 @@ from hypothesis import given, strategies as st
 
 from actors.messages.inbound import Usage
 from actors.models.catalogue import PriceLine, PriceList, Prices
+from connectors.config.models import load_prices
 from connectors.config.shipped import shipped_prices
-from connectors.models.prices import load_prices
 
 COUNTS = st.integers(0, 10_000_000)
 PRICES = st.floats(0, 1000)

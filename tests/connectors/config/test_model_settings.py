@@ -10,8 +10,8 @@ import pytest
 from actors.models.budget import Budget, Limit
 from actors.models.catalogue import OWN, Prices
 from connectors.app.models import make_catalogue
+from connectors.config.models import load_prices, prices_of
 from connectors.config.shipped import shipped_prices
-from connectors.models.prices import load_prices, prices_of
 from connectors.models.program import ProgramPlace
 from connectors.settings.load import load_app
 from runtime.clock import SystemClock
