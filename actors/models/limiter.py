@@ -205,7 +205,8 @@ class Limiter(Actor):
         most: int | Callable[[], int],
         waiting: Gauge | None = None,
         running: Gauge | None = None,
-        connectors: Callable[[], int] = lambda: 1,
+        *,
+        connectors: Callable[[], int],
     ) -> None:
         super().__init__()
         self._connectors = connectors

@@ -6,10 +6,23 @@ from typing import TypeVar
 
 import msgspec
 from hypothesis import given, strategies as st
+from msgspec.structs import replace
 
 from actors.journal import records
-from actors.journal.history import Conversation, Deferred, Exchanged
-from actors.journal.records import AuditRecord, ConversationRecord, UsageRecord
+from actors.journal.history import (
+    Chapter,
+    Compacted,
+    Conversation,
+    Deferred,
+    Exchanged,
+    Reset,
+)
+from actors.journal.records import (
+    AuditRecord,
+    CompactionRecord,
+    ConversationRecord,
+    UsageRecord,
+)
 from actors.messages.inbound import TranscriptLine, Usage
 from actors.messages.keys import chat_partition, parse_key
 from actors.messages.usage import Run
@@ -33,7 +46,7 @@ LINES = (
     TranscriptLine("user", "hello", name="zoe"),
     TranscriptLine("assistant", "yes", name="anna"),
 )
-T = TypeVar("T", AuditRecord, ConversationRecord, UsageRecord)
+T = TypeVar("T", AuditRecord, CompactionRecord, ConversationRecord, UsageRecord)
 
 
 def read(record: Record, shape: type[T]) -> T:
@@ -115,6 +128,58 @@ def test_a_conversation_row_says_how_it_stands() -> None:
         started_at=100.0,
         last_message_at=200.0,
     )
+
+
+COMPACTED = Compacted(
+    id="c1",
+    trigger="lines",
+    outcome="truncated",
+    summary="tea",
+    messages_before=9,
+    messages_after=4,
+    tokens_before=90,
+    tokens_after=40,
+)
+RESET = Reset(id="c2", reason="idle", summary="bye", messages=7)
+OF_COMPACTED = CompactionRecord(
+    conversation=STREAM,
+    agent="anna",
+    kind="compacted",
+    reason="lines",
+    outcome="truncated",
+    summary="tea",
+    messages_before=9,
+    messages_after=4,
+    tokens_before=90,
+    tokens_after=40,
+)
+OF_RESET = CompactionRecord(
+    conversation=STREAM,
+    agent="anna",
+    kind="reset",
+    reason="idle",
+    outcome="summarised",
+    summary="bye",
+    messages_before=7,
+    messages_after=0,
+    tokens_before=0,
+    tokens_after=0,
+)
+
+
+def test_a_compaction_row_says_what_became_of_how_much() -> None:
+    events: tuple[tuple[Chapter, CompactionRecord], ...] = (
+        (COMPACTED, OF_COMPACTED),
+        (RESET, OF_RESET),
+    )
+    for event, body in events:
+        record = records.compaction(STREAM, KEY, event)
+        assert record is not None
+        assert (record.kind, record.id) == ("compaction", event.id)
+        assert record.owner == "anna"
+        assert read(record, CompactionRecord) == body
+    for silent in (replace(COMPACTED, outcome="kept"), replace(RESET, summary="")):
+        assert records.compaction(STREAM, KEY, silent) is None
 
 
 @given(is_answer=st.booleans(), has_lines=st.booleans(), has_run=st.booleans())

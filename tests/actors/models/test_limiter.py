@@ -98,7 +98,9 @@ async def test_a_killed_limiter_shows_nobody_who_waited(autojump_clock: Clock) -
     metrics = Metrics()
     gauge = metrics.gauge("callboard_waiting", "…", ("model",))
     async with virtual(autojump_clock) as system:
-        spec = ChildSpec(name="limiter", start=lambda: Limiter(1, gauge))
+        spec = ChildSpec(
+            name="limiter", start=lambda: Limiter(1, gauge, connectors=lambda: 1)
+        )
         await system.start_root(Supervisor((spec,), SupervisorConfig()), names.ROOT)
         limiter = system.find(names.LIMITER)
         assert limiter is not None
@@ -129,7 +131,7 @@ async def test_the_most_urgent_comes_first_and_takes_nothing_away(
 
 async def test_a_restarted_limiter_knows_who_is_urgent(autojump_clock: Clock) -> None:
     async with virtual(autojump_clock) as system:
-        spec = ChildSpec(name="limiter", start=lambda: Limiter(1))
+        spec = ChildSpec(name="limiter", start=lambda: Limiter(1, connectors=lambda: 1))
         tree = Supervisor((spec,), SupervisorConfig(intensity=9))
         await system.start_root(tree, names.ROOT)
         limiter = system.find(names.LIMITER)
@@ -218,7 +220,7 @@ async def test_a_restarted_limiter_knows_who_holds_and_who_waits(
     autojump_clock: Clock,
 ) -> None:
     async with virtual(autojump_clock) as system:
-        spec = ChildSpec(name="limiter", start=lambda: Limiter(1))
+        spec = ChildSpec(name="limiter", start=lambda: Limiter(1, connectors=lambda: 1))
         tree = Supervisor((spec,), SupervisorConfig(intensity=9))
         await system.start_root(tree, names.ROOT)
         limiter = system.find(names.LIMITER)

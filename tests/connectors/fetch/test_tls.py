@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from connectors.config.tools import FetchConfig
-from connectors.fetch.fetcher import Fetched, Fetcher, FetchRequest
+from connectors.fetch.fetcher import Fetched, Fetcher, FetchRequest, usual_trust
 from connectors.fetch.messages import FetchFailedError, FetchTimeoutError
 from tests.fakes.sites.certificate import client_side, server_side
 from tests.fakes.sites.site import FakeDns, response
@@ -71,6 +71,20 @@ async def test_a_certificate_that_nobody_signed_is_refused(tmp_path: Path) -> No
     async with open_sealed_site(tmp_path) as (port, _):
         with pytest.raises(FetchFailedError, match="certificate"):
             await ask("site.example", port, None)
+
+
+def test_whom_to_trust_is_not_taken_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nobody = tmp_path / "nobody.pem"
+    nobody.write_text("")
+    monkeypatch.setenv("SSL_CERT_FILE", str(nobody))
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
+    usual_trust.cache_clear()
+    try:
+        assert usual_trust().cert_store_stats()["x509_ca"] > 50
+    finally:
+        usual_trust.cache_clear()
 
 
 async def test_a_server_that_never_greets_leaves_no_connection() -> None:

@@ -224,7 +224,7 @@ class MemoryQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     after: int = 0
     search: str = ""
-    limit: int = 50
+    limit: int
     offset: int = 0
 
     @property
