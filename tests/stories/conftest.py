@@ -15,6 +15,8 @@ from tests.support.store.one_part import guarded
 MOST_AT_ONCE = 20_000
 """Calls of the store in one instant of virtual time."""
 
+READERS = ("actors.", "connectors.")
+
 
 @pytest.fixture(autouse=True)
 def one_part() -> Iterator[None]:
@@ -40,7 +42,7 @@ def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     No story has a thousand rows of anything: the second page would never be read.
     """
     for name, module in [*sys.modules.items()]:
-        if name.startswith("actors.") and hasattr(module, "PAGE"):
+        if name.startswith(READERS) and hasattr(module, "PAGE"):
             monkeypatch.setattr(module, "PAGE", 2)
 
 
