@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from runtime.config import messages as words
-from runtime.config.loader import Complaint, Origin, decode, load
+from runtime.config.loader import CommandText, Complaint, Origin, decode, load
 from runtime.config.tree import MOST_FILES, inherit, parse
 from runtime.errors import MisuseError, SettingsError
 from runtime.secret import OpenText, Secret
@@ -454,3 +454,20 @@ MORE = ["'cat'", "lives", "rounds", "include", '"x"', "inf", "true", "env", " = 
 def test_no_text_makes_the_loader_fail_in_another_way(text: str) -> None:
     with suppress(SettingsError):
         decode(parse(text, "f"), Zoo, environment={})
+
+
+class Feeder(msgspec.Struct, frozen=True):
+    command: tuple[CommandText, ...] = ()
+    note: str = ""
+
+
+def test_a_file_that_a_command_names_is_looked_for_beside_the_settings(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "there.py").touch()
+    (tmp_path / "folder").mkdir()
+    words_ = ["there.py", "missing.py", "folder", "-v", "x" * 5_000]
+    text = f'command = {msgspec.json.encode(words_).decode()}\nnote = "there.py"\n'
+    found = load(write(tmp_path, main=text), Feeder, environment={}).value
+    assert found.command == (str(tmp_path / "there.py"), *words_[1:])
+    assert found.note == "there.py"
