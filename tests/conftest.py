@@ -20,7 +20,7 @@ import pykka
 import pytest
 import trio
 
-pytest_plugins = ("tests.support.hangs", "tests.support.pages", "tests.support.tiers")
+pytest_plugins = ("tests.support.hangs", "tests.support.tiers")
 
 # A shell has what it starts beside itself (`pytest &`) ignore Ctrl-C, and `nohup` has
 # it ignore the end of the terminal; so would all programs that the tests start and end.
