@@ -533,7 +533,14 @@ async def test_what_another_node_had_not_said_is_looked_for_before_what_is_new()
     node = Taking(duties, f"{PART}5")
     work = shared_work(node, MemoryStore(), duties, http=HttpConfig())
     actors: Any = work._app.system
-    actors.find = lambda name: SimpleNamespace(tell=lambda x: told.append((name, x)))
+
+    def note(name: str, message: object) -> None:
+        told.append((name, message))
+
+    def find(name: str) -> SimpleNamespace:
+        return SimpleNamespace(tell=partial(note, name))
+
+    actors.find = find
     async with trio.open_nursery() as nursery:
         nursery.start_soon(work._follow_parts)
         await trio.testing.wait_all_tasks_blocked()
