@@ -101,7 +101,7 @@ class WebhookInConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         str,
         Meta(
             pattern="^[^/]+/.+$",
-            description='a chat, as in "matrix/!room:example.org"',
+            description='a chat, as in "page/lobby"',
         ),
     ]
     """Where they answer, as `connector/chat`."""

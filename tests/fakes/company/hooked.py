@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,22 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from actors.hooks.book import HookBook
+from actors.hooks.book import AskHook, HookBook, TellHook
 from actors.hooks.chain import Verdict
 from connectors.config.hooks import HookConfig
 from connectors.hooks.hook import HookFigures
 from connectors.hooks.tree import HookSurroundings, book_of, branch
 from connectors.mcp.connection import ServerEnd
+from runtime.supervision.child import ChildSpec
 from tests.fakes.tools.sandbox import FakeSandbox
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
-
-    from actors.hooks.book import AskHook, TellHook
-    from runtime.supervision.child import ChildSpec
     from tests.fakes.company.company import Cast
 
-    Talk = Callable[[AskHook], Awaitable[Verdict]]
+Talk = Callable[[AskHook], Awaitable[Verdict]]
 
 
 @dataclass
