@@ -139,8 +139,10 @@ class Recovery:
                 return self._next()
             case RecoveryDue():
                 return await self._recover()
-            case SweepDue() if not self._is_due:  # else a look is due anyway
-                return await self._recover(is_sweep=True)
+            case SweepDue():
+                self._is_sweep_due = False
+                if not self._is_due:  # else a look is due anyway
+                    return await self._recover(is_sweep=True)
             case NotHeard(message_id=message_id):
                 self._handed.pop(message_id, None)
                 self._sweep_soon()
@@ -235,7 +237,6 @@ class Recovery:
 
     async def _find_lost(self) -> None:
         """Read what nobody was handed; ask the sessions about all else."""
-        self._is_sweep_due = False
         keys = await self._read_keys()
         lost = [key for key in keys if not self._check(key.id)]
         self._take_in(keys, await read_among(self._store, lost))

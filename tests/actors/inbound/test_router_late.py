@@ -15,6 +15,7 @@ from actors.protocol import (
     CheckHeard,
     NotHeard,
     Route,
+    RouteArrived,
     RouteUnanswered,
     StopDelegated,
 )
@@ -200,6 +201,27 @@ async def test_what_sessions_do_not_know_is_handed_to_them_again_at_one_more_loo
         assert len(crossing.connector.received) == drains
     assert heard == ["m1", "m2", "m3", "m4", "m5", "m2", "m4"]
     assert store.read_bodies == ["m2", "m4"]
+
+
+async def test_a_look_that_another_one_made_needless_is_not_the_last_soon(
+    autojump_clock: Clock,
+) -> None:
+    store = Counting()
+    async with open_crossing(autojump_clock, store) as crossing:
+        await crossing.heard()
+        store.is_readable = False
+        crossing.router.tell(RouteArrived())
+        crossing.router.tell(RouteUnanswered())
+        await trio.sleep(3.5 * RECOVER_AFTER)
+        store.is_readable = True
+        await trio.sleep(3.5 * RECOVER_AFTER)
+        store.is_readable = False
+        await stored(store, words())
+        crossing.router.tell(RouteArrived())
+        await trio.testing.wait_all_tasks_blocked()
+        store.is_readable = True
+        await trio.sleep(3 * RECOVER_AFTER)
+        assert await numbers_heard(crossing) == ["m1"]
 
 
 async def test_what_a_session_had_that_is_gone_is_routed_again(
