@@ -37,7 +37,7 @@ from actors.inbound.undeliverable import DropStored, UnroutedMessages
 from actors.journal import commits
 from actors.journal.unsettled import UnroutedMessage
 from actors.messages.inbound import Inbound
-from actors.messages.keys import account_of, session_key
+from actors.messages.keys import account_of, chat_partition, session_key
 from actors.messages.state import AttemptHistory
 from actors.messages.tracing import TracedStep
 from actors.people import admission
@@ -543,7 +543,12 @@ class Router(Actor):
         self._finish(head)
 
     def _copied(self, stored: CopiesStored) -> None:
-        for each in to_be_heard(stored):
+        first, *further = to_be_heard(stored)
+        address = first.inbound.address
+        part = chat_partition(address.connector, address.chat)
+        # In a part that is closed meanwhile, copies are routed by their rows, later.
+        may_begin = self._services.duties.begins(address.connector, part)
+        for each in (first, *further) if may_begin else (first,):
             self._hear(each, each.inbound.agent)
         head = self._lines.place(stored.copies[0].id, "copying")
         if head is not None:

@@ -204,6 +204,30 @@ async def test_a_part_that_is_closed_begins_nothing_and_forgets_nothing(
         assert (await crossing.heard())["anna"] == [words(), late]
 
 
+async def test_a_copy_that_is_stored_while_its_part_is_closed_waits_as_all_else_does(
+    autojump_clock: Clock,
+) -> None:
+    store, duties = MemoryStore(fails_at=(2, 3)), Duties()
+    duties.is_shared = lambda connector: connector == "fake"
+    part = chat_partition("fake", "room")
+    duties.parts = frozenset({part})
+    inbound = words("@anna @ben hello")
+    await stored(store, inbound)
+    async with open_crossing(autojump_clock, store, duties=duties) as crossing:
+        await trio.testing.wait_all_tasks_blocked()
+        duties.closed = frozenset({part})
+        assert len(await store.unsettled()) == 1, "before the copy is stored"
+        await trio.sleep(5.0)
+        heard = await crossing.heard()
+        assert len(await store.unsettled()) == 2
+        assert ([x.id for x in heard["anna"]], heard["ben"]) == ([inbound.id], [])
+        duties.closed = frozenset()
+        crossing.router.tell(RouteArrived())
+        heard = await crossing.heard()
+        assert len(heard["anna"]) == 1
+        assert [x.copy_of for x in heard["ben"]] == [1]
+
+
 async def test_what_another_node_stored_is_heard_at_once_and_nothing_twice(
     autojump_clock: Clock,
 ) -> None:
