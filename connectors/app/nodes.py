@@ -921,14 +921,20 @@ class CompanyNode:
         )
 
     @contextlib.contextmanager
-    def entering(self, connector: str, chat: str) -> Generator[None]:
+    def entering(
+        self, connector: str, chat: str, *, may_move: bool = False
+    ) -> Generator[None]:
         """Keep the part of a chat here while a message is being stored.
 
+        Args:
+            may_move: whether its sender finds the answer at another node, too.
+
         Raises:
-            MisdirectedError: it is not here, or no longer.
+            MisdirectedError: it is not here, or perhaps not for long.
         """
-        part = chat_partition(connector, chat)
-        if self._duties is None or not self._duties.has(connector, part):
+        part, duties = chat_partition(connector, chat), self._duties
+        may = None if duties is None else duties.has if may_move else duties.begins
+        if may is None or not may(connector, part):
             raise MisdirectedError("another node answers this; ask again")
         self._entering[part] += 1
         try:

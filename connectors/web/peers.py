@@ -89,11 +89,16 @@ class Peers(Protocol):
         """Give what only a node can give, and all give alike, for a text."""
         ...
 
-    def entering(self, connector: str, chat: str) -> AbstractContextManager[None]:
+    def entering(
+        self, connector: str, chat: str, *, may_move: bool = False
+    ) -> AbstractContextManager[None]:
         """Keep a chat here while a message is being stored; on the kernel's side.
 
+        Args:
+            may_move: whether its sender finds the answer at another node, too.
+
         Raises:
-            actors.errors.MisdirectedError: it is not here, or no longer.
+            actors.errors.MisdirectedError: it is not here, or perhaps not for long.
         """
         ...
 

@@ -488,7 +488,10 @@ class ClientPace:
 def entering(chat: str, shared: SocketShared) -> AbstractContextManager[None]:
     """Keep a chat at this node while a message of it is being stored."""
     peers = shared.peers
-    return nullcontext() if peers is None else peers.entering(shared.connector, chat)
+    if peers is None:
+        return nullcontext()
+    # A client whose chat moves comes again, and is told there what it has missed.
+    return peers.entering(shared.connector, chat, may_move=True)
 
 
 async def submit(say: Say, guest: Guest, chat: str, shared: SocketShared) -> str:

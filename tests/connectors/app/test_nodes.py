@@ -210,6 +210,26 @@ async def test_a_node_works_on_a_chat_once_it_has_begun_there(tmp_path: Path) ->
             assert not a.concerns_others(Commit(at=0.0, accepts=(heard("m"),)))
 
 
+async def test_who_waits_for_an_answer_here_enters_no_part_that_may_be_given_away(
+    tmp_path: Path,
+) -> None:
+    emptied()
+    with trio.fail_after(PATIENCE):
+        async with open_node(settings(tmp_path, "a")) as a:
+            await a.wait_turn()
+            await a.wait_seat()
+            duties = a.new_duties()
+            duties.parts, _ = a.parts()
+            duties.closed = frozenset({chat_partition("http", "lobby")})
+            with pytest.raises(MisdirectedError), a.entering("http", "lobby"):
+                pass
+            with a.entering("http", "lobby", may_move=True):
+                pass
+            duties.closed = frozenset()
+            with a.entering("http", "lobby"):
+                pass
+
+
 async def test_a_node_knows_where_the_others_work_and_gets_what_they_leave(
     tmp_path: Path,
 ) -> None:

@@ -53,9 +53,11 @@ class Around:
         """Seal nothing."""
         return text
 
-    def entering(self, connector: str, chat: str) -> AbstractContextManager[None]:
+    def entering(
+        self, connector: str, chat: str, *, may_move: bool = False
+    ) -> AbstractContextManager[None]:
         """Let everybody in."""
-        del connector, chat
+        del connector, chat, may_move
         return nullcontext()
 
 

@@ -53,8 +53,11 @@ class Around:
         """Seal a text, as all nodes do."""
         return hashlib.sha256(f"secret {text}".encode()).hexdigest()
 
-    def entering(self, connector: str, chat: str) -> AbstractContextManager[None]:
+    def entering(
+        self, connector: str, chat: str, *, may_move: bool = False
+    ) -> AbstractContextManager[None]:
         """Let in what is for this node."""
+        assert may_move
         if self.is_closed or not self.where(connector, chat).is_here:
             raise MisdirectedError("another node answers this")
         return nullcontext()
