@@ -25,7 +25,7 @@ from actors.messages.inbound import Inbound
 from actors.messages.keys import SessionKey, chat_partition, parse_key
 from actors.operations.keeper import CheckStore
 from actors.outbound.hints import take_hint
-from actors.protocol import DrainOutbox, RouteArrived
+from actors.protocol import DrainOutbox, RouteArrived, RouteUnanswered
 from actors.schedule.messages import AppointmentsChanged
 from actors.webhooks.messages import SendNotices
 from connectors.app.app import App
@@ -387,8 +387,12 @@ class SharedWork:
             # What was not given, because it did not rest or the server went away.
             mine, _ = self._node.parts()
             if kept := parts & mine:
-                duties.parts = (duties.parts or frozenset()) | kept
+                present = duties.parts or frozenset[int]()
+                duties.parts = present | kept
                 self._take_up()
+                if kept - present:
+                    # Their conversations were ended, and have forgotten what they had.
+                    self._tell(names.ROUTER, RouteUnanswered())
 
     async def _give_rested(self, parts: frozenset[int], until: float) -> None:
         """Give each of some closed parts away once nothing of it is under way."""

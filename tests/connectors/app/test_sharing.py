@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from actors import names
 from actors.journal.commits import as_enqueue
 from actors.messages.keys import chat_partition
-from actors.protocol import DrainOutbox, RouteArrived
+from actors.protocol import DrainOutbox, RouteArrived, RouteUnanswered
 from actors.services import Duties
 from connectors.app.reload.reload import SettingsSource
 from connectors.app.sharing import (
@@ -345,13 +345,14 @@ class SlowToGive:
 
 
 async def test_a_part_that_could_not_be_given_away_is_worked_on_as_before() -> None:
-    duties = Duties()
+    duties, told = Duties(), list[object]()
     duties.parts = frozenset({7, 8})
+    router = SimpleNamespace(tell=told.append)
     app: Any = SimpleNamespace(
         store=MemoryStore(),
         clock=SystemClock(),
         system=SimpleNamespace(
-            find=dict[str, object]().get, kernel=SimpleNamespace(names=[])
+            find={names.ROUTER: router}.get, kernel=SimpleNamespace(names=[])
         ),
         transports={},
     )
@@ -359,6 +360,7 @@ async def test_a_part_that_could_not_be_given_away_is_worked_on_as_before() -> N
     rest: Any = SimpleNamespace(config=AppConfig())
     await SharedWork(app, seat, rest, rest)._release(frozenset({7}), Overtaken())
     assert duties.parts == {7, 8}
+    assert RouteUnanswered() in told, "conversations that were ended have forgotten all"
 
 
 async def test_who_leaves_gives_away_what_waits_for_a_later_try() -> None:
