@@ -268,6 +268,12 @@ LONG_TEXT = PLATFORM.limits.text // 2
 """UTF-16 units above which a text may be the beginning of a longer one: clients cut
 what is longer than a message anywhere in its second half."""
 
+# Chosen: the date of a message is in whole seconds, and a client sends the parts of a
+# text one after the other.
+MOST_APART = 3
+"""Seconds between two parts of a text, as Telegram dates them. Without that, texts
+which waited while nobody listened would be one."""
+
 
 class PartedMessages:
     """Messages that come in parts, of each the parts that are there.
@@ -277,6 +283,16 @@ class PartedMessages:
 
     def __init__(self) -> None:
         self._open: dict[tuple[int, str], list[TelegramMessage]] = {}
+        self._looks = 0
+        """How often Telegram was asked for more."""
+
+    def forget(self) -> None:
+        """Forget parts that nobody waits for any more: Telegram brings them again."""
+        self._open.clear()
+
+    def look(self) -> None:
+        """Note that Telegram has said what there is."""
+        self._looks += 1
 
     def note(self, spoken: TelegramMessage) -> TelegramMessage:
         """Note a part, while the ones before it may be waiting for it.
@@ -288,17 +304,15 @@ class PartedMessages:
             spoken = msgspec.structs.replace(spoken, album=self._text(spoken))
         if spoken.album:
             parts = self._open.setdefault((spoken.chat, spoken.album), [])
-            if all(each.message_id != spoken.message_id for each in parts):
-                parts.append(spoken)
+            parts.append(spoken)
         return spoken
 
     def _text(self, spoken: TelegramMessage) -> str:
         """Name the text that this may begin, or goes on with; empty: it is whole."""
-        name = f"of {spoken.sender_id} in {spoken.topic}"
-        parts = self._open.get((spoken.chat, name))
-        goes_on = parts is not None and is_long(parts[-1])
-        is_command = spoken.text.startswith("/")
-        return name if is_long(spoken) or (goes_on and not is_command) else ""
+        for parts in self._open.values():
+            if goes_on(parts[-1], spoken):
+                return parts[0].album
+        return f"text {spoken.message_id}" if is_long(spoken) else ""
 
     async def gather(self, first: TelegramMessage) -> Sequence[TelegramMessage]:
         """Wait for the rest; gives all parts, none if this came with an earlier one."""
@@ -306,14 +320,14 @@ class PartedMessages:
         parts = self._open.get(key) if first.album else [first]
         if parts is None or parts[0].message_id != first.message_id:
             return ()
-        known = 0
-        try:
-            while first.album and known < len(parts):
-                known = len(parts)
-                await trio.sleep(ALBUM_PAUSE)
-        finally:  # when it is cancelled, Telegram brings them all again
-            self._open.pop(key, None)
-        return parts
+        known, looks = 0, self._looks
+        # Why also looks: over a slow connection, the next answer comes later.
+        while first.album and (known < len(parts) or looks == self._looks):
+            known = len(parts)
+            await trio.sleep(ALBUM_PAUSE)
+        self._open.pop(key, None)
+        # Why in order: so all bots claim them in the same one, and wait for no circle.
+        return sorted(parts, key=lambda each: each.message_id)
 
 
 def whole(parts: Sequence[TelegramMessage]) -> TelegramMessage:
@@ -329,6 +343,18 @@ def whole(parts: Sequence[TelegramMessage]) -> TelegramMessage:
 def is_long(spoken: TelegramMessage) -> bool:
     """Tell whether a text may be the beginning of a longer one."""
     return utf16(spoken.text) > LONG_TEXT
+
+
+def goes_on(part: TelegramMessage, spoken: TelegramMessage) -> bool:
+    """Tell whether a text may be what follows a part of a longer one."""
+    return (
+        (part.chat, part.topic, part.sender_id)
+        == (spoken.chat, spoken.topic, spoken.sender_id)
+        and is_long(part)
+        and not part.files
+        and spoken.sent_at - part.sent_at <= MOST_APART
+        and not spoken.text.startswith("/")
+    )
 
 
 class TelegramArrivals:
@@ -350,6 +376,10 @@ class TelegramArrivals:
             if event is not None:
                 await self.bring(event, ingress)
 
+    def begin_anew(self) -> None:
+        """Forget messages that have not come in: Telegram brings them again."""
+        self._parted.forget()
+
     async def events(
         self, updates: Sequence[Update | Malformed]
     ) -> list[tuple[int, Spoken | None]]:
@@ -358,6 +388,7 @@ class TelegramArrivals:
         Groups that moved are noted: that decides how the chats are called that all
         else is from.
         """
+        self._parted.look()
         users = self._shared.users()
         found: list[tuple[int, Spoken | None]] = []
         for update in updates:

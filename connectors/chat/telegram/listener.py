@@ -301,6 +301,7 @@ class Polling:
         read = partial(self._shared.bookmarks.read, self._bot.id)
         offset = await read_bookmark(read, LOG)
         LOG.info("bot listens", bot=self._bot.agent, offset=offset)
+        self._arrivals.begin_anew()
         refused: ShutOutError | None = None
         async with trio.open_nursery() as nursery:
             try:

@@ -139,6 +139,57 @@ async def test_a_long_text_that_the_client_cut_is_one_message(
     assert bed.texts() == [whole, "hm", "now?", first, "/stop"]
 
 
+async def test_texts_that_waited_while_nobody_listened_are_not_one(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    bed = BotBed()
+    chat = bed.server.private(1, "anna_bot")
+    texts = ["a" * 4_096, "the end", "b" * 4_096, "c" * 4_096, "so?"]
+    for text, now in zip(texts, (1_000, 1_003, 1_010, 1_600, 4_000), strict=True):
+        bed.server.now = now
+        bed.server.say(chat, ZOE, text)
+    async with bed.listening():
+        await trio.sleep(60)
+    assert bed.texts() == ["\n".join(texts[:2]), *texts[2:]]
+
+
+async def test_over_a_slow_connection_an_album_is_waited_for(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    bed = BotBed()
+    chat = bed.server.private(1, "anna_bot")
+    bed.server.files |= {f"p{number}": b"%d" % number for number in range(2)}
+    async with bed.listening() as server:
+        server.say(chat, ZOE, **picture(0))
+        await trio.sleep(0.5)
+        server.silence = trio.Event()
+        server.say(chat, ZOE, **picture(1))
+        await trio.sleep(2 * ALBUM_PAUSE)
+        server.silence.set()
+        await trio.sleep(60)
+    assert [len(each.attachments) for each in bed.ingress.accepted] == [2]
+
+
+async def test_a_part_that_telegram_forgot_keeps_no_other_text_back(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    bed = BotBed()
+    chat = bed.server.private(1, "anna_bot")
+    bed.server.files["p0"] = b"0"
+    async with bed.listening() as server:
+        server.say(chat, ZOE, **picture(0))
+        server.say(chat, ZOE, "a" * 4_096)
+        await trio.sleep(ALBUM_PAUSE / 2)
+    bed.bot().updates.clear()
+    async with bed.listening() as server:
+        server.say(chat, ZOE, "b" * 4_096)
+        await trio.sleep(60)
+    assert bed.texts() == ["b" * 4_096]
+
+
 async def test_a_picture_that_comes_late_comes_by_itself(
     autojump_clock: MockClock,
 ) -> None:
