@@ -17,7 +17,13 @@ import trio
 
 from actors.messages.inbound import Address, Attachment, Inbound, Quoted, SentFile
 from actors.rules.text.limits import RecentMap
-from connectors.chat.inbound import MOST_IN_ALL, Submission, Trouble, left_out
+from connectors.chat.inbound import (
+    MOST_IN_ALL,
+    Album,
+    Submission,
+    Trouble,
+    left_out,
+)
 from connectors.chat.matrix import content
 from connectors.chat.matrix.account import (
     MatrixAccount,
@@ -372,11 +378,12 @@ class MatrixSubmitter:
             quoted: that of the message that it replies to.
         """
         most = min(self._shared.config.max_media_bytes, MOST_IN_ALL)
-        words, found = spoken.text, list[Attachment]()
+        words, found, album = spoken.text, list[Attachment](), Album()
         for file in (spoken.file, quoted):
             if file is None:
                 continue
-            attachment, why = await fetch_file(file, self._account, most)
+            fetch = partial(fetch_file, file, self._account, most)
+            attachment, why = await album.fill(file.size, fetch)
             if attachment is not None:
                 found.append(attachment)
                 continue

@@ -10,6 +10,7 @@ from trio.testing import MockClock
 
 from actors.errors import OverloadedError
 from actors.messages.inbound import Attachment, Quoted
+from connectors.chat.inbound import MOST_IN_ALL, NO_ROOM
 from connectors.chat.matrix.rooms import ANSWERED_WITHIN
 from connectors.chat.requests import TRIED_WITHIN
 from tests.fakes.matrix.homeserver import refusal
@@ -180,6 +181,23 @@ async def test_a_picture_that_is_replied_to_in_a_room_comes_along() -> None:
     assert [each.content for each in inbound.attachments] == [b"cat"]
     assert inbound.quoted is not None
     assert (inbound.quoted.text, inbound.text) == ("cat.png", "@anna whose is it?")
+
+
+async def test_a_file_with_the_one_that_it_answers_is_not_too_much() -> None:
+    most = MOST_IN_ALL // 2 + 1
+    bed = MatrixBed("anna", max_media_bytes=most)
+    bed.server.room(ROOM, ZOE, SAM, ANNA)
+    bed.server.media |= {f"hs.test/{name}": b"x" * most for name in ("cat", "dog")}
+    cat, dog = (
+        {"msgtype": "m.image", "url": f"mxc://hs.test/{x}"} for x in ("cat", "dog")
+    )
+    async with bed.listening() as server:
+        first = server.say(ROOM, SAM, "cat.png", **cat)
+        related = {"m.relates_to": {"m.in_reply_to": {"event_id": first}}}
+        server.say(ROOM, ZOE, "dog.png", **dog, **related)
+        inbound = [await bed.ingress.next() for _ in range(2)][1]
+    assert len(inbound.attachments) == 1
+    assert inbound.text == f"[image cat.png was not fetched: {NO_ROOM}]"
 
 
 async def test_a_file_whose_token_has_ended_is_fetched_by_the_next_one() -> None:
