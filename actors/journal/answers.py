@@ -54,6 +54,8 @@ ASK_AFTER = "Please ask again in {span}."
 FEW_MINUTES = 300.0
 """Seconds up to which people are told of a few minutes."""
 
+MINUTE, HOUR = 60.0, 3600.0
+
 CUT = "\n\n(cut: the answer was longer than {most} characters)"
 
 
@@ -266,7 +268,9 @@ def failure(
     """Make the answer to a message whose turn failed."""
     advice, wait = failed.advice, failed.not_before - now
     if advice and wait > FEW_MINUTES:
-        advice = ASK_AFTER.format(span=lasting(wait))
+        unit = HOUR if wait > HOUR else MINUTE
+        # Why rounded up: before that, asking again does not help.
+        advice = ASK_AFTER.format(span=lasting(-(-wait // unit) * unit))
     mark = TIMED_OUT if failed.trouble == "timeout" else FAILED
     text = "\n\n".join(filter(None, (failed.text, advice)))
     said = delivery(inbound, "", text, trouble=failed.trouble)

@@ -94,6 +94,23 @@ async def test_a_failure_is_told_and_remembered_as_such() -> None:
     assert late.deliveries[0].kind == "notice"
 
 
+@pytest.mark.parametrize(
+    ("wait", "told"),
+    [
+        (300.0, "soon"),
+        (301.0, "Please ask again in 6 minutes."),
+        (3_600.0, "Please ask again in 1 hour."),
+        (5_000.0, "Please ask again in 2 hours."),
+    ],
+)
+async def test_who_is_told_when_to_ask_again_is_not_told_too_early(
+    wait: float, told: str
+) -> None:
+    failed = Failed("sorry", "model", advice="soon", not_before=9.0 + wait)
+    answer = answers.failure(words(), (), failed, ("dead", "model"), 9.0)
+    assert answer.deliveries[0].text == f"sorry\n\n{told}"
+
+
 async def test_every_way_to_end_a_copied_message_announces_the_copies() -> None:
     inbound = words(others=2)
     ends = [
