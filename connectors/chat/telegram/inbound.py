@@ -263,6 +263,8 @@ T = TypeVar("T")
 ALBUM_PAUSE = 1.5
 """Seconds without a further part after which a message is whole."""
 
+LOOK_AGAIN = 0.25
+"""Seconds after which it is seen again whether Telegram has answered."""
 
 LONG_TEXT = PLATFORM.limits.text // 2
 """UTF-16 units above which a text may be the beginning of a longer one: clients cut
@@ -275,6 +277,17 @@ MOST_APART = 3
 which waited while nobody listened would be one."""
 
 
+class OpenMessage(msgspec.Struct):
+    """A message of which further parts may come."""
+
+    parts: list[TelegramMessage]
+    whole_at: float = 0.0
+    """When it is whole if none comes, on trio's clock."""
+
+    looks: int = 0
+    """How often Telegram had been asked when the last part came."""
+
+
 class PartedMessages:
     """Messages that come in parts, of each the parts that are there.
 
@@ -282,7 +295,7 @@ class PartedMessages:
     """
 
     def __init__(self) -> None:
-        self._open: dict[tuple[int, str], list[TelegramMessage]] = {}
+        self._open: dict[tuple[int, str], OpenMessage] = {}
         self._looks = 0
         """How often Telegram was asked for more."""
 
@@ -303,31 +316,36 @@ class PartedMessages:
         if not (spoken.album or spoken.files):
             spoken = msgspec.structs.replace(spoken, album=self._text(spoken))
         if spoken.album:
-            parts = self._open.setdefault((spoken.chat, spoken.album), [])
-            parts.append(spoken)
+            key = (spoken.chat, spoken.album)
+            found = self._open.setdefault(key, OpenMessage([]))
+            found.parts.append(spoken)
+            found.whole_at = trio.current_time() + ALBUM_PAUSE
+            found.looks = self._looks
         return spoken
 
     def _text(self, spoken: TelegramMessage) -> str:
         """Name the text that this may begin, or goes on with; empty: it is whole."""
-        for parts in self._open.values():
-            if goes_on(parts[-1], spoken):
-                return parts[0].album
+        for each in self._open.values():
+            if goes_on(each.parts[-1], spoken):
+                return each.parts[0].album
         return f"text {spoken.message_id}" if is_long(spoken) else ""
 
     async def gather(self, first: TelegramMessage) -> Sequence[TelegramMessage]:
         """Wait for the rest; gives all parts, none if this came with an earlier one."""
+        if not first.album:
+            return [first]
         key = (first.chat, first.album)
-        parts = self._open.get(key) if first.album else [first]
-        if parts is None or parts[0].message_id != first.message_id:
+        found = self._open.get(key)
+        if found is None or found.parts[0].message_id != first.message_id:
             return ()
-        known, looks = 0, self._looks
         # Why also looks: over a slow connection, the next answer comes later.
-        while first.album and (known < len(parts) or looks == self._looks):
-            known = len(parts)
-            await trio.sleep(ALBUM_PAUSE)
-        self._open.pop(key, None)
+        now = trio.current_time()
+        while now < found.whole_at or found.looks == self._looks:
+            await trio.sleep_until(max(found.whole_at, now + LOOK_AGAIN))
+            now = trio.current_time()
+        del self._open[key]
         # Why in order: so all bots claim them in the same one, and wait for no circle.
-        return sorted(parts, key=lambda each: each.message_id)
+        return sorted(found.parts, key=lambda each: each.message_id)
 
 
 def whole(parts: Sequence[TelegramMessage]) -> TelegramMessage:

@@ -172,6 +172,20 @@ async def test_over_a_slow_connection_an_album_is_waited_for(
     assert [len(each.attachments) for each in bed.ingress.accepted] == [2]
 
 
+async def test_two_people_with_long_texts_do_not_wait_for_each_other(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    bed = BotBed("anna+")
+    group = bed.server.group(GROUP, "anna_bot")
+    texts = ["a" * 4_096, "b" * 4_096]
+    async with bed.listening() as server:
+        for text, who in zip(texts, (ZOE, SAM), strict=True):
+            server.say(group, who, text)
+        await trio.sleep(ALBUM_PAUSE + 0.1)
+    assert bed.texts() == texts
+
+
 async def test_a_part_that_telegram_forgot_keeps_no_other_text_back(
     autojump_clock: MockClock,
 ) -> None:
