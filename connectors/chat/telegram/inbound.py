@@ -370,6 +370,7 @@ def goes_on(part: TelegramMessage, spoken: TelegramMessage) -> bool:
         == (spoken.chat, spoken.topic, spoken.sender_id)
         and is_long(part)
         and not part.files
+        and spoken.reply_to in {0, part.reply_to}
         and spoken.sent_at - part.sent_at <= MOST_APART
         and not spoken.text.startswith("/")
     )

@@ -154,6 +154,23 @@ async def test_texts_that_waited_while_nobody_listened_are_not_one(
     assert bed.texts() == ["\n".join(texts[:2]), *texts[2:]]
 
 
+async def test_an_answer_to_something_else_does_not_go_on_with_a_long_text(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    bed = BotBed()
+    chat = bed.server.private(1, "anna_bot")
+    async with bed.listening() as server:
+        asked = server.say(chat, ZOE, "tea or coffee?")
+        first = server.say(chat, ZOE, "a" * 4_096, reply_to_message=asked)
+        server.say(chat, ZOE, "b" * 4_096, reply_to_message=asked)
+        server.say(chat, ZOE, "c" * 4_096)
+        server.say(chat, ZOE, "tea", reply_to_message=first)
+        await trio.sleep(60)
+    whole = "\n".join(letter * 4_096 for letter in "abc")
+    assert bed.texts() == ["tea or coffee?", whole, "tea"]
+
+
 async def test_over_a_slow_connection_an_album_is_waited_for(
     autojump_clock: MockClock,
 ) -> None:
