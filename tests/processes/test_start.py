@@ -10,6 +10,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import httpx
@@ -18,6 +19,7 @@ import pytest
 from tests.processes.running import (
     COMMAND,
     PATIENCE,
+    ROOT,
     environment,
     run,
     served,
@@ -125,6 +127,31 @@ def test_it_can_be_ended_while_it_starts(
     usual = ("a new database was made", '"level":"INFO","part":"callboard.serve"')
     lines = [each for each in said.splitlines() if not any(x in each for x in usual)]
     assert not lines
+
+
+AS_CTRL_C = """
+import importlib, sys
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "click":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupt())
+module, _, name = sys.argv.pop().partition(":")
+getattr(importlib.import_module(module), name)()
+"""
+
+
+def test_ctrl_c_while_the_program_is_loaded_shows_no_traceback() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    done = subprocess.run(
+        [sys.executable, "-c", AS_CTRL_C, project["scripts"]["callboard"]],
+        env=environment({}),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 AS_ON_WINDOWS = """
