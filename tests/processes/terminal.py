@@ -83,12 +83,12 @@ def on_terminal(
     Args:
         arguments: the command.
         folder: where it runs.
-        term: the kind of terminal; a dumb one has plain lines.
+        term: the kind of terminal; a dumb one has plain lines. None of them answers
+            where its cursor is.
     """
     screen, keyboard = pty.openpty()
     termios.tcsetwinsize(keyboard, (30, 100))
-    # Nobody here answers where the cursor is.
-    more = {"TTY": os.ttyname(keyboard), "TERM": term, "PROMPT_TOOLKIT_NO_CPR": "1"}
+    more = {"TTY": os.ttyname(keyboard), "TERM": term}
     try:
         with subprocess.Popen(
             ["/bin/sh", "-c", TAKE_TERMINAL, "sh", *COMMAND, *arguments],

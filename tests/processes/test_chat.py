@@ -68,7 +68,7 @@ def test_on_a_screen_ctrl_c_stops_the_answer_and_then_leaves(tmp_path: Path) -> 
         terminal.see("The front desk")  # the banner says who is here
         terminal.type("tell me a story\r")
         terminal.see("Ctrl-C stops")
-        terminal.see("Once")
+        terminal.see("ferryman")  # after the two seconds that a cursor is waited for
         terminal.type(CTRL_C)
         terminal.see("(stopped)")
         terminal.type("/who\r")
@@ -76,6 +76,7 @@ def test_on_a_screen_ctrl_c_stops_the_answer_and_then_leaves(tmp_path: Path) -> 
         terminal.type(CTRL_C)
         assert terminal.end() == 0
     assert "Stopped." not in terminal.shown, "the answer says so already"
+    assert "WARNING" not in terminal.shown
     (history,) = tmp_path.rglob("*.history")
     assert stat.S_IMODE(history.stat().st_mode) == 0o600
     assert "+tell me a story" in history.read_text()

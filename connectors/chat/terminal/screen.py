@@ -103,6 +103,9 @@ PARSER = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "tab
 FILLING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
 """Spaces at the end of a line, which nobody wants to copy."""
 
+GOES_ON = " " * 4
+"""Before the rest of a line that is too wide for the screen: a list stays readable."""
+
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 TICK = 0.25
 """Seconds between two frames of the progress sign."""
@@ -163,8 +166,13 @@ class Painter:
 
     def notice(self, text: str) -> str:
         """Draw what the runtime says."""
-        lines = make_safe(text).replace("\n", "\n  ")
-        return self.draw(Text(f"* {lines}"))
+        lines = f"* {make_safe(text)}".replace("\n", "\n  ").split("\n")
+        console = Console(width=max(20, self._columns()), file=StringIO())
+        room = console.width - len(GOES_ON)
+        drawn = (
+            Text(f"\n{GOES_ON}").join(Text(line).wrap(console, room)) for line in lines
+        )
+        return self.draw(*drawn)
 
     def question(self, text: str) -> str:
         """Draw an approval question."""
@@ -323,6 +331,9 @@ class ScreenChat:
         )
         self._app = self._session.app
         self._app.min_redraw_interval = REDRAW
+        # A terminal that does not say where its cursor is works as well; else a warning
+        # would be printed into the conversation.
+        self._app.renderer.cpr_not_supported_callback = None
         self._painter = Painter(lambda: self._app.output.get_size().columns)
         self._context: contextvars.Context | None = None
         self.ready = trio.Event()

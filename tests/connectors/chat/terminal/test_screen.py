@@ -82,6 +82,13 @@ def test_a_notice_of_several_lines_stands_out() -> None:
     assert Painter(lambda: 40).notice("Here:\n@anna") == "* Here:\n  @anna\n"
 
 
+def test_a_line_of_a_notice_that_is_too_wide_goes_on_further_in() -> None:
+    text = "/stop [all] - stop what you asked here\n/who - list the agents"
+    assert Painter(lambda: 30).notice(text) == (
+        "* /stop [all] - stop what\n    you asked here\n  /who - list the agents\n"
+    )
+
+
 def test_no_colour_where_none_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     drawn = Painter(lambda: 40).answer("anna", "`code`")
