@@ -26,11 +26,11 @@ from actors.models.messages import (
     OwnBudgets,
     ReadCalls,
     ReadCoolDowns,
+    RefusedAccounts,
     ReplaceCatalogue,
     Reserve,
     Reserved,
     Ruling,
-    UselessAccounts,
 )
 from actors.models.pool import NEVER, Backend, BackendQuery, NoBackend, Pool
 from actors.models.spending import PaidCall, Spending
@@ -197,9 +197,10 @@ class Accounts(Actor):
                 offers = self._catalogue.offers.values()
                 listed = (ListedModel(o.name, o.model, o.accounts) for o in offers)
                 return ModelList(tuple(listed), tuple(sorted(self._pool.out)))
-            case UselessAccounts():
+            case RefusedAccounts(if_all=if_all):
                 out = self._pool.out
-                return tuple(sorted(out)) if out >= {*self._catalogue.clients} else ()
+                is_asked = not if_all or out >= {*self._catalogue.clients}
+                return tuple(sorted(out)) if is_asked else ()
             case BudgetsLeft() | OwnBudgets():
                 return self._budgets(message)
             case ReadCalls() | ReadCoolDowns():

@@ -141,11 +141,14 @@ class ListModels(msgspec.Struct, frozen=True):
     """To the accounts, asked: list the models; answered by a `ModelList`."""
 
 
-class UselessAccounts(msgspec.Struct, frozen=True):
-    """To the accounts, asked: which did not take their keys, if that is all of them?
+class RefusedAccounts(msgspec.Struct, frozen=True):
+    """To the accounts, asked: which did not take their keys?
 
-    Answered by their names; none, if any account may still answer.
+    Answered by their names.
     """
+
+    if_all: bool = False
+    """Name none if any account may still answer."""
 
 
 class BudgetsLeft(msgspec.Struct, frozen=True):

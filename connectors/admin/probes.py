@@ -189,6 +189,7 @@ class Ready(msgspec.Struct, frozen=True):
 
     ready: bool
     reasons: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
 
 async def who_listens(

@@ -26,7 +26,7 @@ from actors.inbound.undeliverable import is_owed_an_answer
 from actors.journal.unsettled import newest_id
 from actors.metrics import LineMetrics
 from actors.models.limiter import StuckModels
-from actors.models.messages import BudgetsLeft, UselessAccounts
+from actors.models.messages import BudgetsLeft, RefusedAccounts
 from actors.operations.keeper import UNHURRIED
 from actors.operations.sweeper import Sweeper
 from actors.services import Duties, InForce, Services
@@ -272,16 +272,23 @@ class App:
             f"model {name} keeps all its turns waiting"
             for name in await self._named(names.LIMITER, StuckModels())
         ]
-        reasons += [
-            f"account {name} is not let in: check its key"
-            for name in await self._named(names.MODELS, UselessAccounts())
-        ]
+        reasons += await self._refused(RefusedAccounts(if_all=True))
         reasons += [
             f"connector {name} {trouble}"
             for name in self.transports
             if (trouble := self._trouble(name))
         ]
         return tuple(reasons)
+
+    async def warnings(self) -> tuple[str, ...]:
+        """Say what needs somebody, whether messages can be answered or not."""
+        return tuple(await self._refused(RefusedAccounts()))
+
+    async def _refused(self, question: RefusedAccounts) -> list[str]:
+        return [
+            f"account {name} is not let in: check its key"
+            for name in await self._named(names.MODELS, question)
+        ]
 
     async def _named(self, actor: str, question: object) -> tuple[str, ...]:
         """Ask an actor what cannot answer; nobody is named while it is restarted."""
@@ -471,6 +478,7 @@ def _company(
         operations=Operations(
             render=app.gauges.render,
             readiness=app.readiness,
+            warnings=app.warnings,
             refresh=app.refresh,
             tree=read_tree,
             nodes=None

@@ -467,6 +467,11 @@ def no_tree(_top: str, _past: str) -> bytes:
     return b"{}"
 
 
+async def nothing_to_warn_of() -> tuple[str, ...]:
+    """Warn of nothing."""
+    return ()
+
+
 async def nothing_to_refresh() -> None:
     """Leave all metrics as they are."""
 
@@ -499,6 +504,9 @@ class Operations(msgspec.Struct, frozen=True):
 
     readiness: Callable[[], Awaitable[tuple[str, ...]]]
     """Gives the reasons why the kernel is not ready; empty: it is. In a trio task."""
+
+    warnings: Callable[[], Awaitable[tuple[str, ...]]] = nothing_to_warn_of
+    """Gives what needs somebody though messages may be answered. In a trio task."""
 
     refresh: Callable[[], Awaitable[None]] = nothing_to_refresh
     """Brings the metrics up to date that nobody counts: whether it is ready, what

@@ -466,6 +466,7 @@ def with_process(
         to_do.append("another program answers at the address of [admin]")
         return found
     to_do.extend(f"not ready: {make_safe(reason)}" for reason in ready.reasons)
+    to_do.extend(make_safe(x) for x in ready.warnings if x not in ready.reasons)
     return msgspec.structs.replace(found, ready=ready.ready)
 
 

@@ -49,11 +49,13 @@ READY_TIMEOUT = 2.0
 """Seconds the kernel may take to answer; then it counts as not ready."""
 
 
-class Readiness(msgspec.Struct, frozen=True):
+class Readiness(msgspec.Struct, frozen=True, omit_defaults=True):
     """The body of `/readyz`."""
 
     ready: bool
     reasons: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    """What needs somebody, whether it is ready or not."""
 
 
 Guard = Callable[["Request"], Response | None]
@@ -67,10 +69,10 @@ def probe_routes(operations: Operations, bridge: Bridge) -> list[Route]:
         return PlainTextResponse("ok\n")
 
     async def ready(_request: Request) -> Response:
-        reasons = await ask_readiness(operations, bridge)
+        found = await ask_readiness(operations, bridge)
         return Response(
-            msgspec.json.encode(Readiness(ready=not reasons, reasons=reasons)),
-            status_code=503 if reasons else 200,
+            msgspec.json.encode(found),
+            status_code=200 if found.ready else 503,
             media_type="application/json",
         )
 
@@ -197,15 +199,19 @@ async def read_question(request: Request) -> bytes:
     return bytes(body)
 
 
-async def ask_readiness(operations: Operations, bridge: Bridge) -> tuple[str, ...]:
+async def ask_readiness(operations: Operations, bridge: Bridge) -> Readiness:
     """Ask the kernel why it is not ready; no answer in time is a reason, too."""
     try:
         async with asyncio.timeout(READY_TIMEOUT):
-            return await bridge.ask_kernel(operations.readiness)
+            reasons = await bridge.ask_kernel(operations.readiness)
+            warnings = await bridge.ask_kernel(operations.warnings)
     except TimeoutError:
-        return (f"the kernel did not answer within {READY_TIMEOUT:g} s",)
+        why = f"the kernel did not answer within {READY_TIMEOUT:g} s"
     except BridgeError as error:
-        return (str(error),)
+        why = str(error)
+    else:
+        return Readiness(ready=not reasons, reasons=reasons, warnings=warnings)
+    return Readiness(ready=False, reasons=(why,))
 
 
 async def is_refreshed(operations: Operations, bridge: Bridge) -> bool:

@@ -13,6 +13,7 @@ import pytest
 from runtime import __version__
 from runtime.sqlite.database import SqliteDatabase
 from runtime.store.rows import Commit, Settle
+from tests.fakes.sites.threaded_site import open_little_site
 from tests.processes.running import (
     PATIENCE,
     Finished,
@@ -41,8 +42,8 @@ def status(folder: Path, *arguments: str, port: int = 0) -> Finished:
     return run_here("status", *arguments, folder=folder, admin_port=port)
 
 
-def ask(url: str, text: str) -> int:
-    body = {"model": "anna", "messages": [{"role": "user", "content": text}]}
+def ask(url: str, text: str, agent: str = "anna") -> int:
+    body = {"model": agent, "messages": [{"role": "user", "content": text}]}
     answer = httpx.post(f"{url}/v1/chat/completions", json=body, timeout=PATIENCE)
     return answer.status_code
 
@@ -91,6 +92,41 @@ def test_tokens_that_are_nearly_used_up_are_to_be_done(tmp_path: Path) -> None:
     assert "budgets    1; the least: " in shown
     assert " tokens left for all\n" in shown
     assert "tokens left in the budget of all for a day: callboard usage" in shown
+
+
+FAR = """
+[models.far]
+kind = "openai"
+model = "any"
+base_url = "{url}/v1"
+api_key = {{ env = "FAR_KEY" }}
+
+[agents.clara]
+model = "far"
+prompt = "You are Clara."
+"""
+
+
+def test_an_account_that_is_refused_is_to_be_done_though_others_answer(
+    tmp_path: Path, port: int
+) -> None:
+    refusal = {"POST /v1/chat/completions": (401, b"{}")}
+    with (
+        open_little_site(refusal) as far,
+        served(
+            tmp_path,
+            more=FAR.format(url=far.url),
+            admin_port=port,
+            FAR_KEY="refused-for-this-test",
+        ) as server,
+    ):
+        assert ask(server.url, "hello") == 200
+        assert status(tmp_path, port=port).out.endswith("all is well\n")
+        assert ask(server.url, "hello", "clara") != 200
+        shown = status(tmp_path, port=port)
+    assert shown.code == 1
+    assert "ready      yes\n" in shown.out
+    assert "to do      account far is not let in: check its key\n" in shown.out
 
 
 def test_a_copy_is_looked_at_without_settings(tmp_path: Path) -> None:
