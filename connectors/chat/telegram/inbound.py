@@ -270,11 +270,11 @@ LONG_TEXT = PLATFORM.limits.text // 2
 """UTF-16 units above which a text may be the beginning of a longer one: clients cut
 what is longer than a message anywhere in its second half."""
 
-# Chosen: the date of a message is in whole seconds, and a client sends the parts of a
-# text one after the other.
-MOST_APART = 3
-"""Seconds between two parts of a text, as Telegram dates them. Without that, texts
-which waited while nobody listened would be one."""
+# Chosen: a client sends the parts of a text one after the other, some in a second.
+MOST_LASTING = 10
+"""Seconds from the first part of a text to the last, as Telegram dates them. Without
+that, texts which waited while nobody listened would be one, and those of somebody who
+writes without a pause would be kept waiting."""
 
 
 class OpenMessage(msgspec.Struct):
@@ -326,7 +326,7 @@ class PartedMessages:
     def _text(self, spoken: TelegramMessage) -> str:
         """Name the text that this may begin, or goes on with; empty: it is whole."""
         for each in self._open.values():
-            if goes_on(each.parts[-1], spoken):
+            if goes_on(each.parts, spoken):
                 return each.parts[0].album
         return f"text {spoken.message_id}" if is_long(spoken) else ""
 
@@ -363,15 +363,16 @@ def is_long(spoken: TelegramMessage) -> bool:
     return utf16(spoken.text) > LONG_TEXT
 
 
-def goes_on(part: TelegramMessage, spoken: TelegramMessage) -> bool:
-    """Tell whether a text may be what follows a part of a longer one."""
+def goes_on(parts: Sequence[TelegramMessage], spoken: TelegramMessage) -> bool:
+    """Tell whether a text may be what follows the parts of a longer one."""
+    first, last = parts[0], parts[-1]
     return (
-        (part.chat, part.topic, part.sender_id)
+        (first.chat, first.topic, first.sender_id)
         == (spoken.chat, spoken.topic, spoken.sender_id)
-        and is_long(part)
-        and not part.files
-        and spoken.reply_to in {0, part.reply_to}
-        and spoken.sent_at - part.sent_at <= MOST_APART
+        and is_long(last)
+        and not last.files
+        and spoken.reply_to in {0, first.reply_to}
+        and spoken.sent_at - first.sent_at <= MOST_LASTING
         and not spoken.text.startswith("/")
     )
 

@@ -146,7 +146,7 @@ async def test_texts_that_waited_while_nobody_listened_are_not_one(
     bed = BotBed()
     chat = bed.server.private(1, "anna_bot")
     texts = ["a" * 4_096, "the end", "b" * 4_096, "c" * 4_096, "so?"]
-    for text, now in zip(texts, (1_000, 1_003, 1_010, 1_600, 4_000), strict=True):
+    for text, now in zip(texts, (1_000, 1_009, 1_012, 1_600, 4_000), strict=True):
         bed.server.now = now
         bed.server.say(chat, ZOE, text)
     async with bed.listening():
@@ -169,6 +169,22 @@ async def test_an_answer_to_something_else_does_not_go_on_with_a_long_text(
         await trio.sleep(60)
     whole = "\n".join(letter * 4_096 for letter in "abc")
     assert bed.texts() == ["tea or coffee?", whole, "tea"]
+
+
+async def test_who_writes_long_texts_without_a_pause_is_heard_meanwhile(
+    autojump_clock: MockClock,
+) -> None:
+    del autojump_clock
+    bed = BotBed()
+    chat = bed.server.private(1, "anna_bot")
+    async with bed.listening() as server:
+        for _ in range(30):
+            server.now += 1
+            server.say(chat, ZOE, "a" * 3_000)
+            await trio.sleep(1)
+        heard = bed.texts()
+    assert len(heard) == 2
+    assert len(heard[0]) < 12 * 3_001
 
 
 async def test_over_a_slow_connection_an_album_is_waited_for(
