@@ -159,7 +159,7 @@ def put_back(
     database.parent.mkdir(parents=True, exist_ok=True)
     # It need not be there yet: on a new machine nothing is.
     store = database_of_store(choice.store)
-    store.refuse_replacing()
+    store.refuse_replacing(archive)
     with tempfile.TemporaryDirectory(dir=database.parent, prefix=".restore-") as at:
         into = Path(at)
         with progress(archive.stat().st_size, "reading") as advance:
@@ -504,7 +504,7 @@ def restore_command(choice: DatabaseChoice, copy: Path, *, yes: bool) -> int:
         raise StoreUnavailableError(f"{copy} {what}; give the path of a copy")
     if is_archive(copy):
         return restore_whole(choice, copy, yes=yes)
-    database.refuse_replacing()
+    database.refuse_replacing(copy)
     try:
         unfinished = unfinished_in(database_at(copy), SystemClock().wall())
     except CorruptError as error:

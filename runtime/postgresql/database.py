@@ -155,8 +155,9 @@ class PostgresqlDatabase(SqlRepair):
         del target, replace
         raise StoreRefusedError(COPYING.format(name=self.name))
 
-    def refuse_replacing(self) -> None:
+    def refuse_replacing(self, copy: Path) -> None:
         """Refuse, and say what to do instead."""
+        del copy
         raise StoreRefusedError(COPYING.format(name=self.name))
 
     def restore(self, copy: Path) -> Path | None:

@@ -117,9 +117,7 @@ def restore(copy: Path, path: Path) -> Path | None:
         CorruptError: `copy` is damaged.
     """
     path = path.resolve()  # a link stays one
-    if copy.resolve() == path:
-        raise StoreRefusedError(f"{copy} is the database itself; give a copy of it")
-    refuse_replacing(path)
+    refuse_replacing(path, copy)
     lock = SqliteFile(path).lock()
     try:
         with made_whole(copy, path) as unfinished, held(path) as is_settled:
@@ -131,16 +129,18 @@ def restore(copy: Path, path: Path) -> Path | None:
     return kept
 
 
-def refuse_replacing(path: Path) -> None:
-    """Refuse to replace another program's database, or a newer release's.
+def refuse_replacing(path: Path, copy: Path) -> None:
+    """Refuse to replace another program's database, or a newer release's, or by itself.
 
     Ours, of this or an earlier release, may be replaced; so may what is empty, or so
     damaged that nobody can tell what it was.
 
     Raises:
-        StoreRefusedError: another program's.
+        StoreRefusedError: another program's, or `copy` is the same file.
         StoreTooNewError: a newer release wrote it.
     """
+    if copy.resolve() == path.resolve():
+        raise StoreRefusedError(f"{copy} is the database itself; give a copy of it")
     if not path.is_file() or path.stat().st_size == 0:
         return
     try:
@@ -397,9 +397,9 @@ class SqliteDatabase(SqlRepair):
         """Write a whole copy to a file; see the port."""
         return backup(self.path, target, replace=replace)
 
-    def refuse_replacing(self) -> None:
+    def refuse_replacing(self, copy: Path) -> None:
         """Check that `restore` may put a copy in its place; see the port."""
-        refuse_replacing(self.path)
+        refuse_replacing(self.path, copy)
 
     def restore(self, copy: Path) -> Path | None:
         """Put a copy in its place; see the port."""

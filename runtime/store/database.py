@@ -433,11 +433,11 @@ class Database(Repair, Protocol):
         """
         ...
 
-    def refuse_replacing(self) -> None:
+    def refuse_replacing(self, copy: Path) -> None:
         """Check that `restore` may put a copy in its place.
 
         Raises:
-            StoreRefusedError: it is another program's.
+            StoreRefusedError: it is another program's, or the copy itself.
             StoreTooNewError: a newer release wrote it.
         """
         ...

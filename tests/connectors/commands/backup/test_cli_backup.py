@@ -60,6 +60,15 @@ def test_a_copy_is_made_and_its_rows_are_counted(
     assert state(copy, FAILED) == "dead"
 
 
+def test_a_database_is_not_put_in_its_own_place_nor_is_that_asked(
+    path: Path, capsys: Output
+) -> None:
+    assert restore(path, path) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert f"{path} is the database itself; give a copy of it" in shown.err
+
+
 def test_a_copy_is_counted_for_programs(path: Path, copy: Path, capsys: Output) -> None:
     assert backup(path, copy, "--json") == 0
     told = json.loads(capsys.readouterr().out)
