@@ -1,7 +1,8 @@
 """Chat platforms: where people write to agents.
 
-Each platform is a folder with the same parts: `transport` (begin there), `account`,
-`listener`, `inbound`, `events`, `content`, `senders`, `presence`, `files`, `errors`.
+Each platform is a folder with parts of these names, if it has them: `transport` (begin
+there), `account`, `listener`, `events`, `inbound`, `senders`, `markup`, `platform`,
+`doctor`.
 Several of them share the modules of this folder: `platforms.py` says what a platform is
 and what the app gives it, `accounts.py` what platforms with an account for each agent
 have in common, `inbound.py` how a message gets into the company, `outbox.py` what is

@@ -1,4 +1,4 @@
-"""Brings in what one bot hears: chat by chat, in order.
+"""Brings in what one bot hears: chat by chat, in order; an album as one message.
 
 No file is fetched for somebody who may not write: a stranger has us carry nothing.
 """
