@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from connectors.admin.display import NONE, STATES, QueueJob, lasting
+from connectors.admin.display import NONE, OVER, STATES, QueueJob, lasting
 from connectors.admin.queue import (
-    OVER,
     RETRIED,
     USUAL,
     ShownDelivery,

@@ -102,7 +102,7 @@ class SimulatedCast(Cast):
         """Say what takes the place of actors of the tree, before anybody writes."""
         if self.limiter is Limiter:
             return ()
-        make = partial(self.limiter, self.limits.max_in_flight)
+        make = partial(self.limiter, self.limits.max_in_flight, connectors=lambda: 1)
         return (ChildSpec(name="limiter", start=make),)
 
     def catalogue(self) -> Catalogue:
