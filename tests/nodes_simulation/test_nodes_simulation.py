@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 import pytest
 
 from tests.nodes_simulation.__main__ import first_found
 from tests.nodes_simulation.mistakes import MISTAKES
 from tests.nodes_simulation.silence import KEEPS_ALL, LONGEST, silence
-from tests.nodes_simulation.world import KINDS, play
+from tests.nodes_simulation.world import FOR_EVER, KINDS, World, play
 
 # Chosen: a second and a half; `python -m tests.nodes_simulation` plays a thousand.
 SEEDS = range(40)
@@ -43,6 +44,22 @@ def test_a_node_that_is_only_starting_would_keep_conversations_waiting() -> None
     seed = 19  # found by a look at some
     assert silence(seed, "crash", KEEPS_ALL)[-1] > LONGEST["crash"]
     assert silence(seed, "crash")[-1] <= LONGEST["crash"]
+
+
+class LosingWorld(World):
+    """A company that loses nodes for good, again and again."""
+
+    def _plan_faults(self) -> None:
+        self.ends_sessions = True  # else nobody may stop for ever
+        self.keep = FOR_EVER  # a request may lie in a node that stops again and again
+        for at in range(3, 36):
+            for kind in ("stop", "leave"):
+                self.loop.after(at, partial(self._strike, kind))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_however_many_are_to_be_lost_enough_nodes_are_left(seed: int) -> None:
+    assert not LosingWorld(seed).run().breaches
 
 
 def test_one_seed_gives_one_run() -> None:

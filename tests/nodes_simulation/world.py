@@ -40,6 +40,9 @@ FAULTS_END = 40.0
 REST = TTL + 60.0
 """Seconds after the last fault within which all is settled."""
 
+FOR_EVER = 1000.0
+"""Seconds: whoever stops for as long does nothing any more in this run."""
+
 KINDS = (
     "crash",
     "pause",
@@ -94,6 +97,7 @@ class World:
         self._walls: defaultdict[str, float] = defaultdict(float)
         self._cut: dict[str, float] = {}
         self._stops: dict[str, float] = {}
+        self._stopped: set[str] = set()
         self._fates: defaultdict[str, list[str]] = defaultdict(list)
         self._troubled: defaultdict[str, float] = defaultdict(float)
         self._down_until = 0.0
@@ -188,6 +192,8 @@ class World:
         ):
             return 0
         seconds = self._stops.pop(node)
+        if seconds == FOR_EVER:
+            self._stopped.add(node)
         self.nodes[node].host.pause(seconds)
         self.checks.struck(node)
         self._trouble(node, seconds)
@@ -458,8 +464,8 @@ class World:
             self._trouble(name, seconds)
         elif kind == "stop":
             for_ever = dice.random() < 0.3 and self.ends_sessions
-            for_ever = for_ever and len([x for x in self.nodes.values() if x.is_up]) > 2
-            self._stops[name] = 1000.0 if for_ever else dice.uniform(1.0, 25.0)
+            for_ever = for_ever and self._can_lose_one()
+            self._stops[name] = FOR_EVER if for_ever else dice.uniform(1.0, 25.0)
         elif kind == "cut":
             seconds = dice.uniform(1.0, 20.0)
             self._cut[name] = self.loop.now + seconds
@@ -467,11 +473,22 @@ class World:
         elif kind == "jump":
             self._walls[name] += dice.choice((-1.0, 1.0)) * dice.uniform(10.0, 1e6)
         elif kind == "leave":
-            if len([each for each in self.nodes.values() if each.is_up]) > 2:
+            if self._can_lose_one():
                 node.leave()
         else:
             self._fates[name].append(kind)
             self._trouble(name, 30.0)
+
+    def _can_lose_one(self) -> bool:
+        """Whether two nodes would go on without one of those that are up.
+
+        Who leaves, or has stopped for ever or is about to, does not go on.
+        """
+        lost = {name for name, seconds in self._stops.items() if seconds == FOR_EVER}
+        lost |= self._stopped
+        lost |= {n for n, node in self.nodes.items() if node.rules.is_leaving}
+        up = {name for name, node in self.nodes.items() if node.is_up}
+        return len(up - lost) > 2
 
     def _upgrade(self, node: Node) -> None:
         """Have a node begin again with another release; killed, or told to leave."""
