@@ -1,15 +1,6 @@
-"""Where the program begins: `callboard`, or `python -m connectors` from a checkout."""
+"""`python -m connectors` is `callboard`, for when it is not installed."""
 
-
-def main() -> None:
-    """Load the command line, and run it."""
-    try:
-        # Why here: it takes a while, and Ctrl-C meanwhile shows no traceback.
-        from connectors.cli import main as run  # noqa: PLC0415
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None  # as `INTERRUPTED` there
-    run()
-
+from connectors import main
 
 if __name__ == "__main__":
     main()
