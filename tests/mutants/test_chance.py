@@ -326,11 +326,14 @@ def test_what_leaves_a_name_unused_is_refused(tmp_path: Path) -> None:
 @pytest.mark.deep
 def test_what_the_type_checker_refuses_needs_no_test(tmp_path: Path) -> None:
     program = (
-        b"def most(count: int, least: int = 1) -> int:\n    return max(count, least)"
+        b"def most(count: int, least: int = 1) -> int:\n"
+        b"    if count < least:\n"
+        b"        return least\n"
+        b"    return max(count, least)"
     )
     (tmp_path / "a.py").write_bytes(program)
     made = {slip.after: slip for slip in slips("a.py", program)}
     refused = {after: refusal(tmp_path, made[after], tmp_path) for after in made}
-    assert refused["return None"].startswith("a.py:2: error: ")
-    assert refused["max(count)"].startswith("a.py:2: error: ")
+    assert refused["return None"].startswith("a.py:4: error: ")
+    assert refused["max(count)"].startswith("a.py:4: error: ")
     assert refused["2"] == ""
