@@ -125,7 +125,7 @@ async def status(asked: CommandRequest) -> CommandReply:
 
 
 async def _budgets(asked: CommandRequest) -> list[str]:
-    """List what is left of the asker's own budgets, one line for each."""
+    """List what is left of the budgets of the person who asks, a line for each."""
     say = asked.say
     try:
         found = await asked.ask(names.MODELS, OwnBudgets(asked.account))

@@ -26,8 +26,8 @@ from runtime.store.rows import InboxState, StoredMessage, StoredRecord, decoded
 Precision = Literal["seconds", "milliseconds"]
 
 OVER = (DROPPED, GONE)
-"""Beginnings of the receipts of deliveries that have not failed: whoever dropped one
-does not want it said after all, and one whose client has gone cannot be said."""
+"""How the receipts of deliveries begin that count as no failure: an operator dropped
+them, or the client that asked has gone."""
 
 NONE = "-"
 """Stands for an empty value."""

@@ -349,6 +349,8 @@ class SharedWork:
                     await self._release(going, overtaken)
                 except (KernelError, OSError, *UNANSWERED) as error:
                     LOG.warning("parts not given away yet", why=str(error))
+            else:
+                overtaken = Overtaken()
             await looks.wait(going)
 
     async def _release(self, going: frozenset[int], overtaken: Overtaken) -> None:
@@ -407,7 +409,7 @@ class SharedWork:
             mine, going = self._node.parts()
             parts = (parts - gone) & going
             is_over = self._app.clock.monotonic() >= until
-            # Nobody waits for these who writes in a part that is this node's now.
+            # Who writes in a part that this node has just got must not wait for these.
             if (
                 not parts
                 or is_over

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 import re
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 import msgspec
 import trio
@@ -235,17 +235,6 @@ class Album:
     def __init__(self) -> None:
         self._left = MOST_IN_ALL
 
-    async def fill(self, size: int, fetch: Callable[[], Awaitable[Found]]) -> Found:
-        """Fetch the next file, if there is room for it.
-
-        Args:
-            size: bytes, as its platform says; 0: it does not say.
-            fetch: fetches it.
-        """
-        if not self.claim(size):
-            return None, NO_ROOM
-        return self.settle(size, await fetch())
-
     def claim(self, size: int) -> bool:
         """Take room for the next file, before it is fetched; False: there is none.
 
@@ -266,6 +255,56 @@ class Album:
         if not self.claim(len(attachment.content)):
             return None, NO_ROOM
         return found
+
+
+class FetchableFile(Protocol):
+    """A file of a message that is still at its platform; a `PlatformFile`."""
+
+    @property
+    def kind(self) -> str:
+        """What it is."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Its name; may be empty."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Bytes, as its platform says; 0: it does not say."""
+        ...
+
+
+AnyFile = TypeVar("AnyFile", bound=FetchableFile)
+
+
+async def fetch_files(
+    files: Iterable[AnyFile],
+    fetch: Callable[[AnyFile], Awaitable[Found]],
+    note: Callable[[str], object],
+) -> tuple[tuple[Attachment, ...], list[str]]:
+    """Fetch the files of one message, one after the other, as far as there is room.
+
+    Args:
+        note: is told why a file is left out.
+
+    Returns:
+        The files, and for each that was left out a line that says so.
+    """
+    found: list[Attachment] = []
+    lines: list[str] = []
+    album = Album()
+    for file in files:
+        got, why = None, NO_ROOM
+        if album.claim(file.size):
+            got, why = album.settle(file.size, await fetch(file))
+        if got is not None:
+            found.append(got)
+            continue
+        note(why)
+        lines.append(left_out(file.kind, file.name, why))
+    return tuple(found), lines
 
 
 FILE_NAME = re.compile(r"[^\w.()+ -]")

@@ -41,7 +41,7 @@ REST = TTL + 60.0
 """Seconds after the last fault within which all is settled."""
 
 FOR_EVER = 1000.0
-"""Seconds: whoever stops for as long does nothing any more in this run."""
+"""Seconds of a pause that is longer than a run: the node does not come back."""
 
 KINDS = (
     "crash",

@@ -19,10 +19,9 @@ from actors.messages.inbound import Address, Attachment, Inbound, Quoted, SentFi
 from actors.rules.text.limits import RecentMap
 from connectors.chat.inbound import (
     MOST_IN_ALL,
-    Album,
     Submission,
     Trouble,
-    left_out,
+    fetch_files,
 )
 from connectors.chat.matrix import content
 from connectors.chat.matrix.account import (
@@ -378,19 +377,17 @@ class MatrixSubmitter:
             quoted: that of the message that it replies to.
         """
         most = min(self._shared.config.max_media_bytes, MOST_IN_ALL)
-        words, found, album = spoken.text, list[Attachment](), Album()
-        for file in (spoken.file, quoted):
-            if file is None:
-                continue
-            fetch = partial(fetch_file, file, self._account, most)
-            attachment, why = await album.fill(file.size, fetch)
-            if attachment is not None:
-                found.append(attachment)
-                continue
+
+        def note(why: str) -> None:
             self._count("media_left_out")
             LOG.warning("file not fetched", event=spoken.event_id, why=why)
-            words = f"{words}\n{left_out(file.kind, file.name, why)}".strip()
-        return words, tuple(found)
+
+        files, lines = await fetch_files(
+            filter(None, (spoken.file, quoted)),
+            lambda file: fetch_file(file, self._account, most),
+            note,
+        )
+        return "\n".join(filter(None, (spoken.text, *lines))), files
 
 
 def worded(words: str, spoken: MatrixMessage, sender_name: str) -> str:

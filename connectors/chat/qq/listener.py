@@ -31,12 +31,11 @@ from actors.messages.inbound import Address, Attachment, Inbound, Quoted
 from connectors.chat.accounts import AccountHealth, ReadMarks, read_bookmark
 from connectors.chat.inbound import (
     MOST_IN_ALL,
-    Album,
     Lanes,
     Submission,
     Trouble,
     Waits,
-    left_out,
+    fetch_files,
 )
 from connectors.chat.qq.events import QQMessage, QQPlace, QQSkipped, read
 from connectors.chat.requests import (
@@ -545,7 +544,7 @@ class QQSubmitter:
         reply_to, quoted = found or (message.reply_to, unknown)
         said = Quoted(text=message.text, sender_name=message.sender_name)
         quotes.learn(place, (message.id, message.index), said)
-        lines, attachments = await self._fetched(message)
+        attachments, lines = await self._fetched(message)
         return msgspec.structs.replace(
             inbound,
             reply_to=reply_to,
@@ -556,24 +555,20 @@ class QQSubmitter:
 
     async def _fetched(
         self, message: QQMessage
-    ) -> tuple[list[str], tuple[Attachment, ...]]:
+    ) -> tuple[tuple[Attachment, ...], list[str]]:
         """Fetch all files; gives lines for what is missing, too."""
-        config, album = self._shared.config, Album()
+        config, network = self._shared.config, self._shared.network
         most = min(config.max_media_bytes, MOST_IN_ALL)
-        lines: list[str] = []
-        got: list[Attachment] = []
-        for file in message.files:
-            fetch = partial(
-                fetch_linked, file, config.files, most, "QQ", self._shared.network
-            )
-            attachment, why = await album.fill(file.size, fetch)
-            if attachment is not None:
-                got.append(attachment)
-                continue
+
+        def note(why: str) -> None:
             self._count("media_left_out")
             LOG.warning("file not fetched", message=message.id, why=why)
-            lines.append(left_out(file.kind, file.name, why))
-        return lines, tuple(got)
+
+        return await fetch_files(
+            message.files,
+            lambda file: fetch_linked(file, config.files, most, "QQ", network),
+            note,
+        )
 
 
 def specifics(message: QQMessage) -> dict[str, str]:

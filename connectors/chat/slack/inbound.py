@@ -14,23 +14,21 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
-from actors.messages.inbound import Address, Attachment, Inbound, Quoted
+from actors.messages.inbound import Address, Inbound, Quoted
 from actors.rules.text.languages import code_of
 from actors.rules.text.limits import RecentMap
 from connectors.chat.inbound import (
     MOST_IN_ALL,
-    Album,
     Lanes,
     Submission,
     Trouble,
-    left_out,
+    fetch_files,
     shown_name,
 )
 from connectors.chat.markup.dialect import UNKNOWN
 from connectors.chat.requests import Json, PlatformError, table, text
 from connectors.chat.slack.events import (
     Mark,
-    SlackFile,
     SlackMessage,
     SlackSkipped,
     is_channel,
@@ -230,31 +228,17 @@ class SlackSubmitter:
 
     async def _filled(self, spoken: SlackMessage, inbound: Inbound) -> Inbound:
         """Fetch the files that came with a message."""
-        attachments: list[Attachment] = []
-        notes: list[str] = []
-        album = Album()
-        for file in spoken.files:
-            attachment, note = await self._file(file, spoken, album)
-            if attachment is not None:
-                attachments.append(attachment)
-            else:
-                notes.append(note)
-        text = "\n".join((inbound.text, *notes)).strip()
-        return msgspec.structs.replace(
-            inbound, text=text, attachments=tuple(attachments)
-        )
-
-    async def _file(
-        self, file: SlackFile, spoken: SlackMessage, album: Album
-    ) -> tuple[Attachment | None, str]:
         most = min(self._shared.config.max_media_bytes, MOST_IN_ALL)
-        fetch = partial(fetch_file, file, self._account, most)
-        attachment, why = await album.fill(file.size, fetch)
-        if attachment is not None:
-            return attachment, ""
-        self._count("media_left_out")
-        LOG.warning("file not fetched", message=spoken.id, why=why)
-        return None, left_out(file.kind, file.name, why)
+
+        def note(why: str) -> None:
+            self._count("media_left_out")
+            LOG.warning("file not fetched", message=spoken.id, why=why)
+
+        files, lines = await fetch_files(
+            spoken.files, lambda file: fetch_file(file, self._account, most), note
+        )
+        text = "\n".join(filter(None, (inbound.text, *lines)))
+        return msgspec.structs.replace(inbound, text=text, attachments=files)
 
 
 def first_of(spoken: SlackMessage) -> str:

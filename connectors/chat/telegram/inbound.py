@@ -16,11 +16,10 @@ from actors.messages.inbound import Address, Attachment, Inbound, Quoted
 from actors.transport import Ingress
 from connectors.chat.inbound import (
     MOST_IN_ALL,
-    Album,
     Ended,
     Submission,
     Trouble,
-    left_out,
+    fetch_files,
 )
 from connectors.chat.markup.dialect import UNKNOWN, command_of, utf16
 from connectors.chat.requests import (
@@ -210,19 +209,18 @@ class TelegramSubmitter:
     async def _filled(self, spoken: TelegramMessage, inbound: Inbound) -> Inbound:
         """Fetch what came with a message."""
         most = min(self._shared.config.max_media_bytes, MOST_IN_ALL)
-        found: list[Attachment] = []
-        words = inbound.text
-        album = Album()
-        for file in (*spoken.files, *spoken.quoted_files):
-            fetch = partial(fetch_file, file, self._bot, most)
-            attachment, why = await album.fill(file.size, fetch)
-            if attachment is not None:
-                found.append(attachment)
-                continue
+
+        def note(why: str) -> None:
             self._count("media_left_out")
             LOG.warning("file not fetched", message=inbound.platform_id, why=why)
-            words = f"{words}\n{left_out(file.kind, file.name, why)}".strip()
-        return msgspec.structs.replace(inbound, text=words, attachments=tuple(found))
+
+        files, lines = await fetch_files(
+            (*spoken.files, *spoken.quoted_files),
+            lambda file: fetch_file(file, self._bot, most),
+            note,
+        )
+        text = "\n".join(filter(None, (inbound.text, *lines)))
+        return msgspec.structs.replace(inbound, text=text, attachments=files)
 
     def _count(self, outcome: Outcome) -> None:
         self._shared.metrics.event(self._bot.agent, outcome)

@@ -564,7 +564,7 @@ class Hasty:
         self.answers = 0
 
     async def write(self) -> None:
-        """Write for ever; while nobody takes it, wait."""
+        """Write without an end; while the part is closed, wait."""
         kept, lasts = msgspec.json.encode(words()), self._lasts
         row = replace(heard("0", connector="http"), part=5, stream="a chat", body=kept)
         accepts, settles = (row,), tuple[Settle, ...]()
@@ -614,6 +614,29 @@ async def test_nobody_waits_for_one_long_answer_in_another_chat_of_the_part() ->
         for _ in range(1000):
             await trio.sleep(0.0101)
             assert not duties.closed
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.usefixtures("autojump_clock")
+async def test_what_was_seen_at_an_earlier_move_closes_no_part() -> None:
+    duties, store = Duties(), MemoryStore()
+    duties.parts = frozenset({5})
+    node = Giving(duties, f"{PART}5")
+    work = shared_work(node, store, duties, http=HttpConfig())
+    async with trio.open_nursery() as nursery:
+        await accept(store, "http", part=5)
+        nursery.start_soon(work._follow_parts)
+        await trio.sleep(2.0)
+        node.leases.clear()  # who was to have it has gone
+        await settle(store)
+        await trio.sleep(2.0)
+        row = replace(heard("two", connector="http"), part=5, stream="another chat")
+        row = replace(row, body=msgspec.json.encode(words()))
+        await store.commit(Commit(at=3.0, accepts=(row,)))
+        node.leases[f"{PART}5"] = "b"
+        for _ in range(500):
+            await trio.sleep(0.0101)
+            assert not duties.closed, "one long answer closes nothing"
         nursery.cancel_scope.cancel()
 
 

@@ -11,7 +11,16 @@ from trio.testing import MockClock
 
 from actors.journal.commits import as_accept
 from actors.messages.inbound import Address, Attachment, Inbound
-from connectors.chat.inbound import MOST_IN_ALL, NO_ROOM, Album, Found, Lanes
+from connectors.chat.inbound import (
+    MOST_IN_ALL,
+    NO_ROOM,
+    Album,
+    Found,
+    Lanes,
+    PlatformFile,
+    fetch_files,
+    left_out,
+)
 from connectors.web.eliza.services.uploads import LARGEST_SHOWN, MOST_SHOWN
 from runtime.errors import StoreUnavailableError
 from runtime.sqlite.file import SqliteFile
@@ -42,22 +51,30 @@ def commit_of(number: int, *files: Attachment) -> Commit:
     return Commit(at=1.0, accepts=(as_accept(inbound, 1.0),))
 
 
+class SizedFile(PlatformFile, frozen=True, kw_only=True):
+    """A file that is as large as its platform says."""
+
+    size: int
+
+
 async def test_the_first_files_come_along_and_a_small_one_behind_a_large_one() -> None:
-    album, half = Album(), MOST_IN_ALL // 2
+    half, noted, asked = MOST_IN_ALL // 2, list[str](), list[int]()
+    sizes = (half, half + 1, half, 1)
 
-    async def asked(size: int) -> bool:
-        async def fetch() -> Found:
-            await trio.lowlevel.checkpoint()
-            return found(size)
+    async def fetch(file: SizedFile) -> Found:
+        await trio.lowlevel.checkpoint()
+        asked.append(file.size)
+        return found(file.size)
 
-        return (await album.fill(size, fetch))[0] is not None
-
-    assert [await asked(size) for size in (half, half + 1, half, 1)] == [
-        True,
-        False,
-        True,
-        False,
+    files = [
+        SizedFile(kind="document", name=f"{x}.txt", media_type="", size=x)
+        for x in sizes
     ]
+    got, lines = await fetch_files(files, fetch, noted.append)
+    assert asked == [half, half], "what has no room is not fetched"
+    assert len(got) == 2
+    assert noted == [NO_ROOM, NO_ROOM]
+    assert lines == [left_out("document", f"{x}.txt", NO_ROOM) for x in (half + 1, 1)]
 
 
 @pytest.mark.parametrize("told", [0, 10])
